@@ -107,7 +107,7 @@ def compare(searcher: Searcher, rounds: int, groups: int) -> None:
     names = [f"group:team-{number}" for number in range(97)]
     names += [f"group:other-{number}" for number in range(groups - len(names))]
     person = searcher.seen_by(Access(("file://",), (), frozenset({"everyone", *names})))
-    both = kinds(searcher, random.Random(7)), kinds(person, random.Random(7))
+    both = [kinds(one, random.Random(7), searcher) for one in (searcher, person)]
     print(f"{searcher.count():,} documents, of which the person sees {person.count():,}")
     print(f"{'kind':<28}{'operator':>10}{'person':>10}{'ratio':>8}")
     every: list[list[float]] = [[], []]
@@ -157,8 +157,12 @@ def dictionary(searcher: Searcher, field: str) -> list[str]:
     return sorted(found, key=lambda term: (-found[term], term))
 
 
-def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], object]]:
-    vocabulary, labels = dictionary(searcher, "exact"), dictionary(searcher, "labels")
+def kinds(
+    searcher: Searcher, draw: random.Random, drawn_from: Searcher | None = None
+) -> dict[str, Callable[[], object]]:
+    """Words and names are drawn from the index of ``drawn_from``, by default the searcher's own."""
+    source = drawn_from or searcher
+    vocabulary, labels = dictionary(source, "exact"), dictionary(source, "labels")
     frequent, common, rare = vocabulary[:100], vocabulary[200:5_000], vocabulary[20_000:]
     names = [label for label in labels if label.isalnum()]
     several = [label for label in labels if not label.isalnum()]

@@ -24,6 +24,8 @@ from examples.intranet.serve import DemoServer
 from larmspider.settings import DOWNLOAD_MAXSIZE
 from tests.support.servers.kerberos import KerberosSite, missing_packages
 from tests.support.servers.nginx import NGINX, Nginx
+from tests.support.servers.opensearch.building import missing_programs
+from tests.support.servers.opensearch.shared import SharedNode, end_shared_node, shared_node
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import Route, ScriptedServer
 
@@ -35,6 +37,7 @@ NICE = 15
 """Niceness of tests that give way to tests that measure time."""
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")  # a busy machine fails no test
+_OPENSEARCH = "opensearch"
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
 
 
@@ -96,6 +99,23 @@ def shared_redis() -> Iterator[RedisServer]:
         pytest.skip("redis-server is not installed (Debian package redis-server)")
     with RedisServer(appendfsync="no") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> SharedNode:
+    """One real node for all tests of a run, each of which uses an index of its own."""
+    if missing := missing_programs():
+        pytest.skip(f"{', '.join(missing)}: not installed (openjdk-17-jdk-headless, maven)")
+    base = tmp_path_factory.getbasetemp()
+    return shared_node((base if worker_id == "master" else base.parent) / _OPENSEARCH)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In the process that has started all others."""
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    if factory is not None and not hasattr(session.config, "workerinput"):
+        end_shared_node(factory.getbasetemp() / _OPENSEARCH)
 
 
 @pytest.fixture(scope="module")

@@ -212,8 +212,19 @@ class AccessWriter(AccessTable):
         last = max(number for number in self.slots if number < FOLDERS)
         self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
         self._next_folder = max(FOLDERS, *self.slots) + 1
-        if self._live() + _WASTE < self._read_to and 2 * self._live() < self._read_to:
-            self._rewrite()
+        self._moved_before = set(self.moved)  # as the file has them
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Rewrite a file that has more records that no longer count than others. Raises
+        CrawlDirError."""
+        with self._writing:
+            self.flush()
+            if self._live() + _WASTE < self._read_to and 2 * self._live() < self._read_to:
+                try:
+                    self._rewrite()
+                except OSError as error:
+                    raise self._unwritable(error) from error
 
     def _cut_off(self) -> None:
         """Remove a record that a crash left incomplete."""
@@ -259,18 +270,13 @@ class AccessWriter(AccessTable):
     def _moves(self, name: str, before: int | None) -> bool:
         if self.slot_of(name) == before:
             return False
-        if name not in self.moved:
-            self.moved.add(name)
-            self._changes.append(["m", [name]])
+        self.moved.add(name)
         return True
 
     def written(self, names: Collection[str]) -> None:
         """The index has these documents with their new slots."""
         with self._writing:
-            done = [name for name in names if name in self.moved]
-            if done:
-                self.moved.difference_update(done)
-                self._changes.append(["w", done])
+            self.moved.difference_update(names)
 
     def _assign(self, name: str, slot: int | None) -> None:
         key = key_of(name)
@@ -408,23 +414,20 @@ class AccessWriter(AccessTable):
     def mark_moved(self, names: Iterable[str]) -> None:
         """Have these documents written again."""
         with self._writing:
-            new = [name for name in names if name not in self.moved]
-            if new:
-                self.moved.update(new)
-                self._changes.append(["m", new])
+            self.moved.update(names)
 
     # on the disk
-
-    @property
-    def is_changed(self) -> bool:
-        return bool(self._changes or self._given)
 
     def flush(self) -> None:
         """Write the changes; they are on the disk on return. Raises CrawlDirError."""
         with self._writing:
-            changes, given = self._changes, self._given
+            changes, given = [*self._changes], self._given
             if given:
-                changes = [*changes, ["d", *_packed(given)]]
+                changes.append(["d", *_packed(given)])
+            if moved := self.moved - self._moved_before:
+                changes.append(["m", sorted(moved)])
+            if written := self._moved_before - self.moved:
+                changes.append(["w", sorted(written)])
             if not changes:
                 return
             record = _record(changes)
@@ -439,12 +442,14 @@ class AccessWriter(AccessTable):
                     os.fsync(file.fileno())
                     found = os.fstat(file.fileno())
             except OSError as error:
-                raise CrawlDirError(
-                    f"{self.path}: cannot write access lists: {error.strerror or error}"
-                ) from error
+                raise self._unwritable(error) from error
             self._file = found.st_dev, found.st_ino
             self._read_to += len(record)
             self._changes, self._given = [], {}
+            self._moved_before = set(self.moved)
+
+    def _unwritable(self, error: OSError) -> CrawlDirError:
+        return CrawlDirError(f"{self.path}: cannot write access lists: {error.strerror or error}")
 
 
 def _packed(own: dict[int, int]) -> tuple[bytes, bytes]:

@@ -233,11 +233,13 @@ class Command(LarmCommand):
             receiver.from_settings(self.settings)
             sender = SenderProcess(receiver, self.settings, directory)
             sender.may_send(committed)
+            sender.finish()
             try:
                 begun = time.time()
-                while (at := Cursor.read(directory, sender.name) or Cursor()).offset < (
-                    committed.offset
-                ):
+                while True:
+                    at = Cursor.read(directory, sender.name) or Cursor()
+                    if at.offset >= committed.offset and not at.left:
+                        break
                     sender.keep_running()
                     if at.trouble and at.since >= begun:
                         break

@@ -24,6 +24,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,9 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import in_words, is_locked, make_folder, raise_open_files, sync_folder
 from larmspider.formatting import utc
 from larmspider.workdir.directory import worker_dirs
+from larmspider.workdir.left import Left, read_left
 from larmspider.workdir.manifest import LOCK, is_shared
+from larmspider.workdir.pushed import FILE as PUSHED
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -210,8 +213,10 @@ def add_crawl(out: BackupFile, directory: Path, prefix: str = "") -> None:
             out.notes.append(f"{directory}: its queues are in Redis ({redis}): back Redis up, too")
     for folder in (directory, *workers):
         below = "" if folder == directory else f"{folder.name}/"
+        # before the frontier: a document whose order has ended is in the frontier, then
+        pushed = _copied_pushed(out, folder)
         with _pinned(folder, without=workers) as pinned:
-            _write(out, pinned, folder, f"{prefix}{below}")
+            _write(out, pinned, folder, f"{prefix}{below}", pushed)
 
 
 def _refuse_while_workers_run(directory: Path, state: RunState) -> None:
@@ -229,6 +234,7 @@ class _Pinned:
     files: dict[str, tuple[IO[bytes], os.stat_result]] = field(default_factory=dict)
     lmdb: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     seals: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    left: Left | None = None
     odd: list[str] = field(default_factory=list)
 
 
@@ -266,6 +272,8 @@ def _pin(folder: Path, without: list[str], stack: ExitStack) -> _Pinned | None:
         with suppress(ValueError):
             if (sealed := read_seal(folder / place)) is not None:
                 found.seals[place] = dict(sealed)
+    with suppress(ValueError):
+        found.left = read_left(folder)
     index = _index_files(folder)
     for name in _names(folder, without, found.odd):
         if name.removesuffix(f"/{_LMDB}") in found.lmdb:
@@ -339,7 +347,9 @@ def _is_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _write(out: BackupFile, pinned: _Pinned, folder: Path, prefix: str) -> None:
+def _write(
+    out: BackupFile, pinned: _Pinned, folder: Path, prefix: str, pushed: Path | None
+) -> None:
     for name, (env, txn) in pinned.lmdb.items():
         copy = out.scratch / "lmdb"
         copy.mkdir()
@@ -354,20 +364,46 @@ def _write(out: BackupFile, pinned: _Pinned, folder: Path, prefix: str) -> None:
         out.add_file(f"{prefix}{name}/{_LMDB}", copy / _LMDB)
         shutil.rmtree(copy)
     for place, sealed in pinned.seals.items():
-        content = packed_seal(sealed)
-        out.add(f"{prefix}{place}/{SEAL}", io.BytesIO(content), len(content), 0o644, time.time())
+        _add_seal(out, f"{prefix}{place}/{SEAL}", content := packed_seal(sealed))
+        if pinned.left is not None:
+            pinned.left.files[f"{place}/{SEAL}"] = len(content), zlib.crc32(content), None
+    if pinned.left is not None:
+        _add_seal(out, f"{prefix}{SEAL}", pinned.left.packed())
     for name, (file, found) in pinned.files.items():
         if name.endswith((".sqlite-wal", ".sqlite-shm")):
             continue
-        if name.endswith(".sqlite"):
-            _add_sqlite(out, f"{prefix}{name}", folder / name, found.st_mode)
+        if name == PUSHED and pushed is not None:
+            out.add_file(f"{prefix}{name}", pushed)
+            pushed.unlink()
+        elif name.endswith(".sqlite"):
+            add_sqlite(out, f"{prefix}{name}", folder / name)
         else:
             out.add(f"{prefix}{name}", file, found.st_size, found.st_mode, found.st_mtime)
     out.notes += [f"{folder / name} is no regular file: it is left out" for name in pinned.odd]
 
 
-def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
+def _copied_pushed(out: BackupFile, folder: Path) -> Path | None:
+    """A copy of push.sqlite; None for a crawl without it."""
+    path, copy = folder / PUSHED, out.scratch / PUSHED
+    if not path.is_file():
+        return None
+    _copy_sqlite(path, copy)
+    return copy
+
+
+def _add_seal(out: BackupFile, name: str, content: bytes) -> None:
+    out.add(name, io.BytesIO(content), len(content), 0o644, time.time())
+
+
+def add_sqlite(out: BackupFile, name: str, path: Path) -> None:
+    """A database of SQLite, also while a process writes to it. Raises CrawlDirError."""
     copy = out.scratch / "sqlite"
+    _copy_sqlite(path, copy)
+    out.add_file(name, copy)
+    copy.unlink()
+
+
+def _copy_sqlite(path: Path, copy: Path) -> None:
     try:
         with (
             closing(sqlite3.connect(path, timeout=5.0)) as source,
@@ -376,9 +412,7 @@ def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
             source.backup(target)
     except sqlite3.Error as error:
         raise CrawlDirError(f"{path} cannot be copied: {in_words(error, path)}") from None
-    copy.chmod(mode & 0o777)
-    out.add_file(name, copy)
-    copy.unlink()
+    copy.chmod(path.stat().st_mode & 0o777)
 
 
 @dataclass(frozen=True, slots=True)

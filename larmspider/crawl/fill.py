@@ -37,6 +37,7 @@ from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, duration
 from larmspider.items import Link, Outcome, Page, Removed
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, DeletedLogPipeline
+from larmspider.pipelines.outbox.facts import IndexFacts
 from larmspider.pipelines.outbox.outbox import SenderProcess, tried
 from larmspider.pipelines.outbox.sender import DEAD_LOG_COLUMNS, dead_log
 from larmspider.pipelines.outbox.spool import (
@@ -369,13 +370,16 @@ class Fill:
         self._before = before
         self._sender = SenderProcess(self._receiver, self._settings, self._directory)
         self._sender.committed = self._spool.end
+        facts = IndexFacts.of_run(self._settings) if self._receiver.wants_index else None
         self._begun = self._said = time.monotonic()
         self._first = place.done - (self._spool.end.number - before.number)
         at, done, total = place
         try:
             self._look(before, total)
             for behind, item, stamp in items.all_from(at):
-                self._spool.append(item, stamp, body=True, again=True)
+                if facts is not None and isinstance(item, Page):
+                    self._name_targets(item)
+                self._spool.append(item, stamp, body=True, again=True, facts=facts)
                 at, done = behind, done + 1
                 if found is not None:
                     found.add(item.url)
@@ -383,6 +387,7 @@ class Fill:
                     self._note(_Place(at, done, total))
                     self._wait(_WAITING_BYTES, total)
             self._note(_Place(at, done, total))
+            self._sender.finish()
             self._wait(0, total)
         finally:
             self._sender.close()
@@ -392,17 +397,24 @@ class Fill:
         for path in segments(self._directory).values():
             path.unlink()
 
+    def _name_targets(self, page: Page) -> None:
+        """Give links their exact form, which links.log does not have."""
+        for link in page.links:
+            with suppress(InvalidURL):
+                link.exact = self._crawl.forms(link.url).exact
+
     def _wait(self, most: int, total: int) -> None:
         """Wait until at most ``most`` bytes of the spool are unsent."""
-        seen, since = -1, time.monotonic()
+        seen, since = (-1, 0), time.monotonic()
         while True:
             cursor = Cursor.read(self._directory, self.name) or self._before
             self._look(cursor, total)
-            if self._spool.end.offset - cursor.offset <= most:
+            waiting = self._spool.end.offset - cursor.offset
+            if waiting <= most and not (waiting == most == 0 and cursor.left):
                 return
             now = time.monotonic()
-            if cursor.offset != seen:
-                seen, since = cursor.offset, now
+            if (cursor.offset, cursor.left) != seen:
+                seen, since = (cursor.offset, cursor.left), now
             if cursor.trouble and now > since + self._patience:
                 raise TemporaryError(
                     f"{self.name}: {cursor.trouble}; what it has taken stays, and the same command"

@@ -21,8 +21,11 @@ from collections.abc import Collection, Iterable
 from larmspider.access.table import AccessTable
 from larmspider.index.access import Access, place_of
 from larmspider.index.schema import FILES
+from larmspider.items import Page
 
 EVERY_HOST = "*"
+_IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
+"""Verdicts on links whose targets may be in the index."""
 
 
 class LinkAccess:
@@ -50,6 +53,28 @@ class LinkAccess:
 
     def slot_of(self, name: str) -> int | None:
         return None if self.table is None else self.table.slot_of(name)
+
+    def given(self, page: Page) -> list[tuple[str, str]]:
+        """The texts that a page gives to other pages: (exact target, text)."""
+        here = page.name
+        secret = self.hides(page.url, here)
+        return [
+            (name, link.anchor)
+            for link in page.links
+            if link.anchor
+            and (name := link.exact or link.normalized) is not None
+            and name != here
+            and link.rejected_by in _IN_CRAWL
+            and not (secret and self._leaves(here, name, link.url))
+        ]
+
+    def _leaves(self, here: str, name: str, url: str) -> bool:
+        """Whether a link of a page that not everybody may see leads to readers of other pages."""
+        return not (self.hides(url, name) and self.keeps(here, name))
+
+    def moves(self, old: str, new: str) -> bool:
+        """Whether a URL that has moved gives the texts of its links to the new one."""
+        return self.keeps(old, new) or not (self.hides(old) or self.hides(new))
 
 
 def covered(restricted: Collection[str], noted: Collection[str] | None) -> bool:

@@ -21,6 +21,7 @@ from larmspider.access.sources import Sources
 from larmspider.access.table import NAME as ACCESS
 from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
+from larmspider.index.likeness import Simhashes
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.page import IndexedPage
@@ -35,7 +36,7 @@ from larmspider.index.version import (
     stemmer_of,
 )
 from larmspider.index.waiting import waiting_in
-from larmspider.index.writer import IndexWriter, Simhashes
+from larmspider.index.writer import IndexWriter
 
 Documents: TypeAlias = Iterator[tuple[str, IndexedPage | None]]
 """Canonical URL and page; None: not in the index."""

@@ -386,14 +386,34 @@ def to_document(
 ) -> tantivy.Document:
     """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
     packed before. ``slot``: of its access list, None: it has none."""
+    whole = with_likeness(page, links)
+    if as_packed is None or whole is not page:
+        as_packed = packed.pack(whole.fields())
+    fields = searched_fields(whole, links, stems, slot) | {_PAGE: as_packed}
+    if own := page.own:
+        fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
+    try:
+        return tantivy.Document(**fields)
+    except ValueError:  # a lone surrogate, which UTF-8 cannot hold
+        return tantivy.Document(**without_surrogates(fields))
+
+
+def with_likeness(page: IndexedPage, links: LinkTexts) -> IndexedPage:
+    """``page`` with what its links and its bytes say; ``page`` itself if it has this already."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
         likeness = of_bytes(page.digest)
     if not page.title and links.texts:  # each text as often as it weighs
         named = Counter(links.texts).most_common(1)[0][0]
-    if as_packed is None or (page.likeness, page.named) != (likeness, named):
-        page = replace(page, likeness=likeness, named=named)
-        as_packed = packed.pack(page.fields())
+    if (page.likeness, page.named) == (likeness, named):
+        return page
+    return replace(page, likeness=likeness, named=named)
+
+
+def searched_fields(
+    page: IndexedPage, links: LinkTexts, stems: Stems, slot: int | None = None
+) -> dict[str, Any]:
+    """The fields of `build_schema` for a page `with_likeness`, without stored page and ``own``."""
     plain = {name: normalized(getattr(page, name)) for name in SEARCHED}
     exact = [plain["title"], plain["body"] or plain["description"]]
     if contents := normalized(page.contents or ""):
@@ -419,15 +439,13 @@ def to_document(
         "exact": list(map(spaced, exact)),
         "signs": _signs(plain["title"], plain["body"]),
         "prior": prior(page.url, links.number),
-        _PAGE: as_packed,
     }
     if slot is not None:
         fields["slot"] = terms_of(slot)
     if own := page.own:
-        fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
-    if likeness is not None:
-        fields["blocks"] = blocks(likeness)
+    if page.likeness is not None:
+        fields["blocks"] = blocks(page.likeness)
     if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
         if stems.writes_compounds(tongue):
@@ -439,10 +457,7 @@ def to_document(
                 fields[name] = " ".join(words)
     if "body" not in fields and not stems.has_forms(tongue):
         fields["body"] = plain["body"]
-    try:
-        return tantivy.Document(**fields)
-    except ValueError:  # a lone surrogate, which UTF-8 cannot hold
-        return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
+    return fields
 
 
 def _signs(title: str, body: str) -> list[str]:
@@ -618,11 +633,12 @@ def folders_of(key: str) -> list[str]:
     return found
 
 
-def _without_surrogates(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
+    """``value`` with U+FFFD for each lone surrogate."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {name: _without_surrogates(item) for name, item in value.items()}
+        return {name: without_surrogates(item) for name, item in value.items()}
     return value

@@ -24,13 +24,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import tantivy
 
@@ -43,19 +42,16 @@ from larmspider.checksums import break_seal, seal
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.files import in_words, sync_folder
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
+from larmspider.index.likeness import Comparison, Simhashes
 from larmspider.index.link_access import LinkAccess, covered
-from larmspider.index.outside_links import LEAST_TEXT
 from larmspider.index.packed import PackedPages
 from larmspider.index.page import IndexedPage
 from larmspider.index.schema import (
-    REST_LIMIT,
-    first_sentence,
     indexed_page,
     packed_page,
     stored_fields,
     to_document,
 )
-from larmspider.index.sections import kept_breaks, kept_sections
 from larmspider.index.stems import Stems
 from larmspider.index.unreached import NAME as UNREACHED
 from larmspider.index.version import (
@@ -89,7 +85,6 @@ _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # a merge pays if 1 in 8 pages was replaced
 _LAST_SECS = 1.0  # for waiting pages when a crawl stops
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
-_LEAST_LEFT = 30  # characters of a main text beside a table of contents
 _COMPARED = 32  # pages whose likenesses are computed together
 
 
@@ -99,21 +94,14 @@ def heap_bytes_of(settings: Settings) -> int:
     return options.integer(settings, name, minimum=HEAP_MIN_BYTES, maximum=HEAP_MAX_BYTES)
 
 
-Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
-Simhashes: TypeAlias = Callable[[Sequence[tuple[str, str]]], Future[list[Compared]]]
-"""Takes the simhash of each text of a host, a signed number of 64 bits, in another thread, and says
-where in the text navigation begins and ends."""
-
-
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of a page. ``compared``: the documents of the pages that
-    were sent off together for their likeness, this page among them, with whether each also needs a
-    simhash of its text outside of links; and the coming answer."""
+    """A page in the queue, or the removal of a page. ``comparison``: of this page and of those that
+    were sent off with it for their likeness."""
 
     key: str
     page: IndexedPage | None
-    compared: tuple[list[tuple[IndexedPage, bool]], Future[list[Compared]]] | None = None
+    comparison: Comparison | None = None
     chars: int = 0
 
     def __post_init__(self) -> None:
@@ -121,28 +109,13 @@ class _Queued:
             self.chars = sum([len(one.compared) for one in self.page.documents])
 
     @property
-    def texts(self) -> Iterator[IndexedPage]:
-        """The texts of the page and its parts that have to be compared."""
-        for one in self.page.documents if self.page else ():
-            if one.likeness is None and len(one.compared) >= LEAST_TEXT:
-                yield one
-
-    @property
     def ready(self) -> bool:
-        return self.page is None or (self.compared is not None and self.compared[1].done())
+        return self.page is None or (self.comparison is not None and self.comparison.done)
 
     def settle(self) -> None:
         """Wait for the likeness of each text."""
-        if self.compared is not None:
-            texts, answer = self.compared  # read together: another thread may ask once more
-            found = iter(answer.result())
-            for text, is_apart in texts:
-                likeness, navigation = next(found)
-                apart = next(found)[0] if is_apart else text.apart
-                if text.likeness is None:  # others' are settled with the first page
-                    text.outside, text.apart = None, apart
-                    text.likeness = likeness ^ (apart or 0)
-                    _move(text, navigation)
+        if self.comparison is not None:
+            self.comparison.settle()
 
 
 class IndexWriter:
@@ -383,6 +356,8 @@ class IndexWriter:
                         self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
+                if self._refused is None:
+                    self.access.tidy()
                 self.anchors.close(tidy=not hurry())
                 self._share()
             if not hurry():
@@ -474,15 +449,9 @@ class IndexWriter:
     def _compare(self, pages: Sequence[_Queued]) -> None:
         """Ask for the likeness of pages."""
         if self._simhashes is not None:
-            texts, asked = list[tuple[IndexedPage, bool]](), list[tuple[str, str]]()
-            for text in (text for page in pages for text in page.texts):
-                asked.append((_host_of(text), text.compared))
-                if text.outside:
-                    asked.append(("", text.outside))
-                texts.append((text, bool(text.outside)))
-            compared = texts, self._simhashes(asked)
+            comparison = Comparison((page.page for page in pages if page.page), self._simhashes)
             for page in pages:
-                page.compared = compared
+                page.comparison = comparison
 
     def _drain(self, *, wait: bool = True) -> None:
         """Hand the queue to Tantivy, with the anchor texts of the last commit. Without ``wait``
@@ -493,7 +462,7 @@ class IndexWriter:
                 break
             pack.append(self._queue.popleft())
             self._queued_chars -= pack[-1].chars
-        self._compare([page for page in pack if page.compared is None])
+        self._compare([page for page in pack if page.comparison is None])
         for page in pack:
             page.settle()
         if not self._collects:
@@ -633,43 +602,6 @@ class IndexWriter:
                 self._indexed[normalized] = None
             refreshed += 1
         return refreshed
-
-
-def _host_of(text: IndexedPage) -> str:
-    """The host among whose pages navigation is looked for; "": in none."""
-    is_page = text.mime == "text/html" and text.container is None
-    return text.host if is_page else ""
-
-
-def _move(text: IndexedPage, spans: Sequence[tuple[int, int]]) -> None:
-    """Move spans from the main text, and from a table of contents, to the text around it."""
-    if not spans:
-        return
-    whole, body = text.compared, text.body
-    own = [(start, min(end, len(body))) for start, end in spans if start < len(body)]
-    left = _without(body, own)
-    if len(whole) - sum(end - start for start, end in spans) < LEAST_TEXT:
-        return
-    if own and len(left) < _LEAST_LEFT:
-        return
-    moved = [whole[start:end] for start, end in spans]
-    text.rest = " ".join([text.rest, *moved])[:REST_LIMIT].strip()
-    text.body = left
-    if text.contents is not None:
-        at = len(body) + 1
-        listed = [(max(0, start - at), end - at) for start, end in spans if end > at]
-        text.contents = _without(text.contents, listed)
-    if text.sections is not None:
-        text.sections = kept_sections(body, own, text.sections)
-    if text.breaks is not None:
-        text.breaks = kept_breaks(body, own, text.breaks)
-    if body.startswith(text.description):  # the page gives none
-        text.description = first_sentence(left)
-
-
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
-    return "".join(text[a:b] for a, b in zip(starts, ends, strict=True)).strip()
 
 
 def seal_index(directory: Path) -> None:

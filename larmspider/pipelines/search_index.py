@@ -68,8 +68,6 @@ Unreachable: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
 _IS_THERE = frozenset({"same", "not-modified"})
 _MAY_BE_THERE = frozenset({"noindex", "scope"})
 """Outcomes of a visit (Kept.kind) that do not say whether the page can be reached."""
-_IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
-"""Verdicts on links whose targets may be in the index."""
 
 
 class SearchIndexPipeline(Store):
@@ -308,20 +306,7 @@ class SearchIndexPipeline(Store):
             writer.remove(page.name)  # it may have been indexed before a crash
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
-        here = page.name
-        secret = self._access.hides(page.url, here)
-        writer.add_anchors(
-            here,
-            [
-                (name, link.anchor)
-                for link in page.links
-                if link.anchor
-                and (name := link.exact or link.normalized) is not None
-                and name != here
-                and link.rejected_by in _IN_CRAWL
-                and not (secret and self._leaves(here, name, link.url))
-            ],
-        )
+        writer.add_anchors(page.name, self._access.given(page))
 
     def kept(self, kept: Kept) -> None:
         name = kept.exact or kept.normalized or kept.url
@@ -343,10 +328,6 @@ class SearchIndexPipeline(Store):
         if self._marks is not None:
             self._marks.reached(name)
 
-    def _leaves(self, here: str, name: str, url: str) -> bool:
-        """Whether a link of a page that not everybody may see leads to readers of other pages."""
-        return not (self._access.hides(url, name) and self._access.keeps(here, name))
-
     def _give(self, writer: IndexWriter, document: Document) -> None:
         """Give a page its rights. The rules are in the table, and count more than this."""
         if self._sources and self._sources.rules.number_of(document.name) is None:
@@ -354,13 +335,10 @@ class SearchIndexPipeline(Store):
 
     def remove(self, removed: Removed) -> None:
         old, new = removed.exact, removed.successor
-        if new and (self._access.keeps(old, new) or not self._hides_either(old, new)):
+        if new and self._access.moves(old, new):
             assert self._writer is not None
             self._writer.move_link_texts(old, new)
         self._take_out(old)
-
-    def _hides_either(self, *urls: str) -> bool:
-        return any(map(self._access.hides, urls))
 
     def _take_out(self, name: str) -> None:
         assert self._writer is not None

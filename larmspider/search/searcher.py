@@ -592,7 +592,11 @@ def _stands_alone(
             re.findall(r"[^\W_]+", folded(f"{stored['title']} {url_words(stored['url'])}"))
         )
 
-    return lambda copy, shown: bool(own(copy) - own(shown))
+    def stands_alone(copy: Match, shown: Match) -> bool:
+        is_missed = copy.place[1:] in readings[copy.shard].missed
+        return not is_missed and bool(own(copy) - own(shown))
+
+    return stands_alone
 
 
 def _hit(readings: Sequence[Reading], group: Sequence[Match], maker: SnippetMaker | None) -> Hit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from larmspider.crawl.backup import BackupFile, add_crawl, size_of
+from larmspider.crawl.backup import BackupFile, add_crawl, add_sqlite, size_of
 from larmspider.crawl.state import RunState, State
 from larmspider.server.audit import FILE as AUDIT
 from larmspider.server.home import CRAWLS, DATA, ENDING, RUNS, Home
@@ -14,7 +14,11 @@ from larmspider.server.server_settings import FILE as SETTINGS
 from larmspider.server.tokens import FILE as TOKENS
 from larmspider.server.users import FILE as USERS
 
-_FILES = (SETTINGS, TOKENS, USERS, SEEN_FILE, PRINCIPALS, AUDIT)
+_FILES = (
+    SETTINGS, TOKENS, USERS, SEEN_FILE, PRINCIPALS, AUDIT, "told.json", "synonyms.txt",
+    "best_bets.txt", "labels.txt",
+)  # fmt: skip
+_QUERIES = "queries.sqlite"
 
 
 def expected_bytes(home: Home) -> int:
@@ -31,6 +35,8 @@ def add_home(out: BackupFile, home: Home) -> int:
     for name in _FILES:
         if (home.path / name).is_file():
             out.add_small(name, home.path / name)
+    if (home.path / _QUERIES).is_file():
+        add_sqlite(out, _QUERIES, home.path / _QUERIES)
     for path in sorted((home.path / CRAWLS).glob(f"*{ENDING}")):
         out.add_small(f"{CRAWLS}/{path.name}", path)
     added = 0

@@ -22,6 +22,7 @@ from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.search.best_bets import BestBet, titled
 from larmspider.search.curated import Curated
+from larmspider.urls.file_urls import is_file
 from larmspider.web.auth import Identity
 from larmspider.web.look import Look
 from larmspider.web.people import People
@@ -155,7 +156,12 @@ class WebRequest:
     def may_see(self, url: str) -> bool:
         """Whether a page may be shown, by its host and by its access list."""
         access = self.access
-        return access.page(url) and self.source.admits(url, access.reader)
+        if not access.page(url) or not self.source.admits(url, access.reader):
+            return False
+        if access.reader is None or not is_file(url):
+            return True
+        # the look at rights that changed covers the files in the index alone
+        return self.searcher().get(self.source.crawl.forms(url).exact) is not None
 
     def searcher(self) -> Searcher:
         """The index as this reader may see it. Raises CrawlDirError if there is no index."""

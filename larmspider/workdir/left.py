@@ -89,9 +89,13 @@ class Left:
 
     def write(self) -> None:
         """Raises OSError."""
+        replace_file(self.folder / SEAL, self.packed())
+
+    def packed(self) -> bytes:
+        """The content of sealed.json."""
         said = json.dumps({"crawl": self.crawl, "files": self.files})
         whole = {"left": said, "crc": zlib.crc32(said.encode())}
-        replace_file(self.folder / SEAL, json.dumps(whole).encode())
+        return json.dumps(whole).encode()
 
 
 def leave(folder: Path) -> None:

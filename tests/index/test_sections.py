@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.html import extract
+from larmspider.index.likeness import _move
 from larmspider.index.schema import indexed_page
 from larmspider.index.sections import breaks_of, ends_heading, kept_breaks, kept_sections, parted
-from larmspider.index.writer import IndexWriter, _move
+from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.results import hit_json
 from larmspider.search.searcher import Searcher

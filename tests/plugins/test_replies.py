@@ -24,7 +24,7 @@ from larmspider.pipelines.outbox.spool import FOLDER, Cursor
 from larmspider.plugins.dynamodb import receiver as dynamodb
 from larmspider.plugins.dynamodb.receiver import DynamoDbReceiver
 from larmspider.plugins.opensearch import receiver as opensearch
-from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
+from larmspider.plugins.opensearch.receiver import _DONE, OpenSearchReceiver, _Action, _judge
 from larmspider.plugins.streams.receiver import StreamReceiver
 from tests.support.servers.raw import RawServer
 from tests.support.spooled import entries, page, removed, spooled
@@ -92,7 +92,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_opensearch(port: int) -> Receiver:
-    return OpenSearchReceiver(f"http://larm:s3cret-word@127.0.0.1:{port}/intranet")
+    return OpenSearchReceiver(f"http://larm:s3cret-word@127.0.0.1:{port}/intranet", "english")
 
 
 @pytest.mark.usefixtures("soon")
@@ -103,6 +103,7 @@ def test_opensearch_that_is_hostile(tmp_path: Path, what: str) -> None:
     with RawServer(ANSWERS[what]) as server:
         begun = time.monotonic()
         receiver = of_opensearch(server.port)
+        receiver.begin(tmp_path / FOLDER)
         with pytest.raises((AwayError, RefusedError)) as error:
             receiver.connect()
         receiver._open(0.2)  # type: ignore[attr-defined]
@@ -132,20 +133,21 @@ ID = sha256(b"http://h/a").hexdigest()
 )  # fmt: skip
 def test_an_item_that_is_none_counts_as_nothing(item: Any) -> None:
     """No page is taken for sent by it."""
-    receiver = OpenSearchReceiver("http://127.0.0.1:1/intranet")
-    assert not receiver._judge({"items": [{"index": {"_id": ID, "status": 201}}]}, [ID]).again
+    writing = _Action(0, "http://h/a", 1, b"{}")
+    (done,) = _judge({"items": [{"index": {"_id": ID, "status": 201}}]}, [writing])
+    assert done.kind == _DONE
     for items in ([{"index": item}], [item], item, [{"index": item}] * 2, {"0": item}):
         with pytest.raises(AwayError, match="not one about the batch"):
-            receiver._judge({"items": items}, [ID])
+            _judge({"items": items}, [writing])
 
 
 def test_a_page_is_not_taken_by_the_answer_to_a_delete(tmp_path: Path) -> None:
     """404 means that there is nothing to delete; of a page that the index is gone."""
-    receiver = OpenSearchReceiver("http://127.0.0.1:1/intranet")
     said = {"items": [{"delete": {"_id": ID, "status": 404}}]}
     with pytest.raises(AwayError):
-        receiver._judge(said, [ID])
-    assert not receiver._judge(said, [ID], {0}).again
+        _judge(said, [_Action(0, "http://h/a", 1, b"{}")])
+    (done,) = _judge(said, [_Action(0, "http://h/a", 1)])
+    assert done.kind == _DONE
 
 
 DYNAMO = (

@@ -27,6 +27,7 @@ from larmspider.crawl import backup as crawl_backup
 from larmspider.crawl.backup import BackupFile, add_crawl, restore
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import lock
+from larmspider.server.home import Home
 from tests.support.crawling import Ran, scrapy
 from tests.support.recovery.killed_crawl import KilledCrawl, RunningCrawl, Site
 from tests.support.servers.scripted import ScriptedServer
@@ -135,6 +136,23 @@ def test_a_backup_is_made_and_restored_by_commands(crawled: Path, tmp_path: Path
     assert "Start" in found.out
     assert larmspider("verify", "--dir", "new/wiki", cwd=tmp_path).status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "wiki", "wiki.tar.zst"]
+
+
+def test_a_home_is_restored_without_its_secrets(crawled: Path, tmp_path: Path) -> None:
+    """All files of operators, the log of queries and the crawls; no secret, key or lock."""
+    home = Home.open(tmp_path / "home")
+    kept = {"server.toml", "tokens.json", "audit.log", "told.json", "labels.txt", "synonyms.txt"}
+    for name in (*kept, "first.key", "server.json", "secrets/wiki"):
+        (home.path / name).write_text("" if name == "server.toml" else "swordfish")
+    with sqlite3.connect(home.path / "queries.sqlite") as database:
+        database.execute("create table t (q)")
+    (home.path / "crawls" / "wiki.toml").write_text("seeds = ['http://wiki.example/']\n")
+    shutil.copytree(crawled / "crawl", home.path / "data" / "wiki")
+    backup(home.path, tmp_path / "h.tar", as_json=False)
+    assert restore(tmp_path / "h.tar", tmp_path / "new", quiet).kind == "home"
+    found = {path.name for path in (tmp_path / "new").iterdir()}
+    assert found == kept | {"queries.sqlite", "crawls", "data"}
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from tests.support.recovery.receivers import (
     sha1,
     stored_pages,
 )
-from tests.support.servers.opensearch import OpenSearchServer
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.stores import DynaliteServer, NatsServer, SeaweedServer
@@ -127,14 +126,13 @@ class SendingCrawl:
 
 
 class Servers:
-    """One of each kind, whose receivers are in ``names``; OpenSearch is a stand-in, and dynalite
-    is there where it is installed."""
+    """One of each kind, whose receivers are in ``names``; dynalite is there where it is installed.
+    OpenSearch has a test of its own (test_killed_opensearch.py)."""
 
     def __init__(self, postgres: PostgresServer, redis: RedisServer) -> None:
-        self.names = [SQL, SECOND, DUMMY, OBJECTS, STREAM, SECOND_STREAM, OPENSEARCH]
+        self.names = [SQL, SECOND, DUMMY, OBJECTS, STREAM, SECOND_STREAM]
         self.postgres, self.redis = postgres, redis
         self.weed, self.nats, self.dynalite = SeaweedServer(), NatsServer(), DynaliteServer()
-        self.opensearch = OpenSearchServer()
         self.killed = [postgres, redis, self.weed, self.nats]
         if self.dynalite.is_installed():
             self.names.append(DYNAMODB)
@@ -149,7 +147,6 @@ class Servers:
             "LARM_STREAM_URL": self.redis.url,
             "SECOND_STREAM_URL": self.nats.url,
             "LARM_STREAM_NAME": folder.name,
-            "LARM_OPENSEARCH_URL": self.opensearch.url(folder.name),
             "LARM_DYNAMODB_TABLE": folder.name,
             **self.dynalite.environment,
             **self.weed.environment,
@@ -157,13 +154,11 @@ class Servers:
 
     def kill(self, away: float) -> None:
         """Kill all servers for ``away`` seconds plus the time that they take to start."""
-        self.opensearch.__exit__(None, None, None)
         for server in self.killed:
             server.kill()
         time.sleep(away)
         for server in self.killed:
             server.start()
-        self.opensearch.__enter__()
 
     def check(self, crawl: Path) -> int:
         """Each has exactly the pages of the crawl, as its files have them; how many these are."""
@@ -179,11 +174,6 @@ class Servers:
             assert {url: (one["status"], one["title"]) for url, one in found.items()} == {
                 url: (status, title) for url, (status, _, title) in pages.items()
             }
-        documents = self.opensearch.documents(name).values()
-        assert {
-            one["url"]: (one["status"], one["size"], one.get("title", "")) for one in documents
-        } == {url: (status, len(body), title) for url, (status, body, title) in pages.items()}
-        assert len(documents) == len(pages)
         if self.dynalite in self.killed:
             assert of_dynamodb(self.dynalite.client(), name) == {
                 url: (status, title, digests[url]) for url, (status, _, title) in pages.items()
@@ -195,7 +185,7 @@ class Servers:
 
     def __enter__(self) -> Self:
         with ExitStack() as running:
-            for server in (self.weed, self.nats, self.opensearch, self.dynalite):
+            for server in (self.weed, self.nats, self.dynalite):
                 if server is not self.dynalite or server in self.killed:
                     running.enter_context(server)
             self._running = running.pop_all()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from larmspider.items import Link, Page, Removed
+from larmspider.pipelines.outbox.facts import IndexFacts
 from larmspider.pipelines.outbox.receiver import Receiver, Sent
 from larmspider.pipelines.outbox.spool import FOLDER, Entry, Position, Spool, read_entries
 
@@ -32,7 +33,7 @@ def spooled(crawl: Path, *items: Page | Removed, now: float = 1000.0) -> Positio
     spool.end = Position(last.end, len(found), last.stamp) if last else Position()
     spool.open()
     for item in items:
-        spool.append(item, now, body=True)
+        spool.append(item, now, body=True, facts=IndexFacts())
     spool.close()
     return spool.end
 

@@ -88,6 +88,7 @@ class Intranet:
             path.chmod(mode)
             if more:
                 acl(path, more)
+        (self.share / "open/unlisted.html").write_text("<meta name=robots content=noindex>secret")
         for name, (uid, gid, mode) in FOLDERS.items():
             os.chown(self.share / name, uid, gid)
             (self.share / name).chmod(mode)
@@ -245,7 +246,10 @@ def test_no_route_shows_a_word_of_a_hidden_document(
     guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy", "/view", "/diff"))
     whole = Searcher.open(intranet.folder / "crawl" / "index")
     every = [hit.url for hit in whole.search(SearchRequest("harbour", 100, copies=True)).hits]
+    token = {"Authorization": f"Bearer {TOKEN}"}
     with Served(intranet.folder / "crawl", guard, readers=readers) as site:
+        unlisted = url_of(os.fsencode(intranet.share / "open/unlisted.html"))
+        assert site.get(f"/copy?u={quote(unlisted)}", **token).status == 200
         for person in PEOPLE[::3]:
             headers = {"X_Groups": ",".join(principals(person))}
             expected = intranet.opens(person, every)
@@ -263,6 +267,7 @@ def test_no_route_shows_a_word_of_a_hidden_document(
                         assert got.status == (200 if "search?q" in target else 404), target
                     elif target.startswith(("/search/copy", "/copy", "/search/_search")):
                         assert word in text, (person, target)
+            assert site.get(f"/copy?u={quote(unlisted)}", **headers).status == 404
             for head in ("can", "harbour", "page"):
                 suggested = site.get(f"/search/suggest?q={head}", **headers).text
                 hidden = [one for one in every if one not in expected]

@@ -27,7 +27,9 @@ from larmspider import options, program, signals, stats
 from larmspider.extraction.helper_process import ChildPath
 from larmspider.formatting import counted, size
 from larmspider.items import Page, Removed
+from larmspider.pipelines.outbox.facts import IndexFacts
 from larmspider.pipelines.outbox.spool import (
+    FINISH,
     FOLDER,
     Cursor,
     Position,
@@ -124,6 +126,7 @@ class SenderProcess:
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
         self._begun = -_AGAIN_SECS
+        self._finishing = False
         self.committed = Position()
 
     @property
@@ -152,6 +155,8 @@ class SenderProcess:
             threading.Thread(target=self._relay, args=[self._child.stderr], daemon=True).start()
             self._tell(self._message)
             self._tell(self.committed)
+            if self._finishing:
+                self._tell(FINISH)
 
     def _note(self, trouble: str) -> None:
         """Where commands and pages look, unless the sender itself has said why."""
@@ -166,6 +171,11 @@ class SenderProcess:
         """Let the senders send the entries before this position."""
         self.committed = committed
         self._tell(committed)
+
+    def finish(self) -> None:
+        """No more comes: let the receiver catch up."""
+        self._finishing = True
+        self._tell(FINISH)
 
     def _tell(self, message: Any) -> None:
         if self._child is not None and self._child.stdin is not None:
@@ -214,7 +224,8 @@ class Outbox:
         self.directory = options.larm_dir(settings) / FOLDER
         self.spool = Spool(self.directory)
         self.senders: dict[str, SenderProcess] = {}
-        self._wants_body = False
+        self._wants_body = self._wants_index = False
+        self._facts: IndexFacts | None = None
         self._cursors: dict[str, Cursor] = {}
         self._before: dict[str, Cursor] = {}
         """Cursors when this run began."""
@@ -235,6 +246,7 @@ class Outbox:
         process = SenderProcess(receiver, self.crawler.settings, self.directory)
         self.senders[process.name] = process
         self._wants_body |= receiver.wants_body
+        self._wants_index |= receiver.wants_index
         return first
 
     # the spool, as a store
@@ -251,6 +263,8 @@ class Outbox:
             return
         options.writable_dir(self.directory.parent)
         self.spool.open()
+        if self._wants_index:
+            self._facts = IndexFacts.of_run(self.crawler.settings)
         if self.senders:
             self._name_readers()
             self._take_up_cursors()
@@ -290,7 +304,7 @@ class Outbox:
         self._before = dict(self._cursors)
 
     def append(self, item: Page | Removed) -> None:
-        self.spool.append(item, time.time(), body=self._wants_body)
+        self.spool.append(item, time.time(), body=self._wants_body, facts=self._facts)
 
     def flush(self) -> bytes:
         return self.spool.flush().pack()
@@ -346,7 +360,10 @@ class Outbox:
 
     def _waiting(self, name: str, cursor: Cursor) -> str:
         entries = counted(max(0, self.spool.end.number - cursor.number), "entry", "entries")
-        return f"{entries} ({size(self.spool.end.offset - cursor.offset)}) in the outbox"
+        waiting = f"{entries} ({size(self.spool.end.offset - cursor.offset)}) in the outbox"
+        if cursor.left:
+            waiting += f" and {counted(cursor.left, 'page')} with other link texts"
+        return waiting
 
     def _count(self, name: str) -> None:
         assert self.crawler.stats is not None
@@ -390,10 +407,12 @@ class Outbox:
         loop = asyncio.get_running_loop()
         progress = told = loop.time()
         seen = dict(self._cursors)
+        for sender in self.senders.values():
+            sender.finish()
         while late := self._late():
             await asyncio.sleep(_LOOK_SECS)
             now = loop.time()
-            if any(self._cursors[name].offset != seen[name].offset for name in late):
+            if any(_place(self._cursors[name]) != _place(seen[name]) for name in late):
                 seen, progress = dict(self._cursors), now
             if now > progress + patience:
                 break
@@ -422,5 +441,9 @@ class Outbox:
         return [
             name
             for name, cursor in self._cursors.items()
-            if cursor.offset < self.senders[name].committed.offset
+            if cursor.left or cursor.offset < self.senders[name].committed.offset
         ]
+
+
+def _place(cursor: Cursor) -> tuple[int, int]:
+    return cursor.offset, cursor.left

@@ -35,6 +35,8 @@ from larmspider.pipelines.store import Store
 from larmspider.redaction import told
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scrapy.crawler import Crawler
 
     from larmspider.options import Settings
@@ -141,14 +143,21 @@ class Receiver(OutboxStore):
     look_at: ClassVar[str] = ""
     """The setting with its address, for error messages; "": the first of the settings."""
     wants_body: ClassVar[bool] = True
+    wants_index: ClassVar[bool] = False
+    """Whether an entry needs what an index of pages does (facts.py)."""
     max_entries: ClassVar[int] = 500
     max_bytes: ClassVar[int] = 16_000_000
     """Bytes of a batch."""
+    left = 0
+    """Documents to write again once the crawl ends."""
 
     @classmethod
     @abstractmethod
     def from_settings(cls, settings: Settings) -> Self:
         """Opens nothing. Raises ConfigError."""
+
+    def begin(self, spool: Path) -> None:
+        """Called once, before all else: it is sent what is in this spool."""
 
     def connect(self) -> None:
         """Make sure that a batch can be sent; also after an error, again. Raises AwayError,
@@ -158,6 +167,9 @@ class Receiver(OutboxStore):
     def send(self, batch: Sequence[Entry]) -> Sent:
         """Raises AwayError, RefusedError, BatchError; then, and after any other error, connect()
         is called before the next."""
+
+    def catch_up(self) -> None:
+        """Write some of the documents that are ``left`` at the end of a crawl. Raises as send()."""
 
     def reindex(self) -> str:
         """Rebuild the receiver's index, for `scrapy outbox --reindex`. Returns the result in words;

@@ -27,6 +27,10 @@ DEPTH = 50
 """Lists and objects within each other."""
 
 
+class LongReplyError(AwayError):
+    """An answer has more bytes than its limit."""
+
+
 @contextmanager
 def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
     """The connection is cut off when an answer is not there after so long, head and body. Raises
@@ -57,12 +61,12 @@ def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
 
 
 def read_reply(response: HTTPResponse, limit: int = REPLY_BYTES) -> bytes:
-    """The body. Raises AwayError for one that is too long; OSError, HTTPException."""
+    """The body. Raises LongReplyError, OSError, HTTPException."""
     said = bytearray()
     while part := response.read(min(65_536, limit + 1 - len(said))):
         said += part
         if len(said) > limit:
-            raise AwayError(f"its answer has more than {limit:,} bytes")
+            raise LongReplyError(f"its answer has more than {limit:,} bytes")
     if response.length:  # read() says nothing of half a body
         raise IncompleteRead(bytes(said), response.length)
     return bytes(said)

@@ -37,7 +37,14 @@ from larmspider.pipelines.outbox.receiver import (
     RefusedError,
     Unfit,
 )
-from larmspider.pipelines.outbox.spool import Cursor, Entry, outbox_of, read_entries, segments
+from larmspider.pipelines.outbox.spool import (
+    FINISH,
+    Cursor,
+    Entry,
+    outbox_of,
+    read_entries,
+    segments,
+)
 from larmspider.pipelines.records import RecordLog
 from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, told
 
@@ -111,6 +118,7 @@ class Sender:
         """The kind of reason for which an entry was refused alone, until another one is taken."""
         self._connected = False
         self._failures = 0
+        receiver.begin(directory)
         self._most = receiver.max_entries
         """Entries of a batch, fewer if the receiver refuses larger batches."""
 
@@ -157,10 +165,31 @@ class Sender:
             self._bury(one.entry, one.reason)
         self.cursor.offset = end
         self.cursor.number += number
+        self._note_left()
+
+    def _note_left(self) -> None:
+        self.cursor.left = self.receiver.left
         self.cursor.trouble = ""
         self.cursor.write(self.directory, self.name)
         if not self._wait(0):
             raise StoppedError
+
+    def catch_up(self) -> None:
+        """Let the receiver write what it has left. Raises StoppedError."""
+        while self.cursor.left:
+            try:
+                self._connect()
+                with self._at_most(BATCH_SECS):
+                    self.receiver.catch_up()
+            except (AwayError, RefusedError, BatchError) as error:
+                self.failed(str(error), getattr(error, "secs", 0.0))
+            except BaseException as error:
+                if not (isinstance(error, Exception) or is_panic(error)):
+                    raise
+                self.failed(in_words(error))
+            else:
+                self._failures = 0
+                self._note_left()
 
     def _batches(self, entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         batch: list[Entry] = []
@@ -217,10 +246,7 @@ class Sender:
                 readable.append(entry)
         if not readable:
             return []
-        if not self._connected:
-            with self._at_most(CONNECT_SECS):
-                self.receiver.connect()
-            self._connected = True
+        self._connect()
         with self._at_most(BATCH_SECS):
             sent = self.receiver.send(readable)
         for number, reason in sent.rejected.items():
@@ -231,6 +257,12 @@ class Sender:
             self.cursor.trouble = ""
             self._failures, self._alone = 0, None
         return [readable[number] for number in sorted(sent.again)]
+
+    def _connect(self) -> None:
+        if not self._connected:
+            with self._at_most(CONNECT_SECS):
+                self.receiver.connect()
+            self._connected = True
 
     @contextmanager
     def _at_most(self, seconds: float) -> Iterator[None]:
@@ -278,18 +310,23 @@ class Sender:
 
 
 class _Input(threading.Thread):
-    """Reads how far the crawl has committed, until the input ends."""
+    """Reads how far the crawl has committed, and FINISH, until the input ends."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.committed = 0
+        self.finishing = False
         self.ended = False
         self.changed = threading.Condition()
 
     def run(self) -> None:
         for line in sys.stdin.buffer:
+            message = json.loads(line)
             with self.changed:
-                self.committed = json.loads(line)[0]
+                if message == FINISH:
+                    self.finishing = True
+                else:
+                    self.committed = message[0]
                 self.changed.notify_all()
         with self.changed:
             self.ended = True
@@ -301,11 +338,18 @@ class _Input(threading.Thread):
             self.changed.wait_for(lambda: self.ended, seconds)
             return not self.ended
 
-    def more_than(self, offset: int) -> int:
-        """Wait until more is committed; 0 when the input ended."""
+    def more_than(self, cursor: Cursor) -> bool:
+        """Wait until more is committed, or something is left at the end; False when the input
+        ended."""
         with self.changed:
-            self.changed.wait_for(lambda: self.ended or self.committed > offset)
-            return 0 if self.ended else self.committed
+            self.changed.wait_for(
+                lambda: (
+                    self.ended
+                    or self.committed > cursor.offset
+                    or bool(self.finishing and cursor.left)
+                )
+            )
+            return not self.ended
 
 
 def in_words(error: BaseException) -> str:
@@ -370,9 +414,11 @@ def main() -> None:
                 return
     sender = Sender(receiver, directory, commands.wait, committed=lambda: commands.committed)
     try:
-        while end := commands.more_than(sender.cursor.offset):
+        while commands.more_than(sender.cursor):
             try:
-                sender.send_up_to(end)
+                sender.send_up_to(commands.committed)
+                if commands.finishing:
+                    sender.catch_up()
             except (CrawlDirError, OSError) as error:
                 sender.failed(str(error))
     except StoppedError:

@@ -11,7 +11,8 @@
 
 An entry is its length (4 bytes, little endian) and a msgpack map: ``stamp`` and ``url``, then
 ``removed`` (the reason) or the fields of a page, ``links`` and the body, which is named by its
-place in the page files (``at``: number, offset, size) where these have it. Stamps are microseconds
+place in the page files (``at``: number, offset, size) where these have it. ``index`` has what an
+index needs (facts.py), if a receiver is one; a removal has ``successor``. Stamps are microseconds
 since the epoch and grow from entry to entry, also when the clock is set back: of two versions of a
 URL the one with the larger stamp counts, and (URL, stamp) names a version for ever.
 """
@@ -27,7 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgpack
 
@@ -40,9 +41,14 @@ from larmspider.pipelines.records import AppendFile
 from larmspider.redaction import told
 from larmspider.urls.syntax import without_userinfo
 
+if TYPE_CHECKING:
+    from larmspider.pipelines.outbox.facts import IndexFacts
+
 FOLDER = "outbox"
 FILL, RETRY = "fill", "retry"
 """Folders with a spool for each receiver that is filled, or gets dead letters again."""
+FINISH = "finish"
+"""Tells a sender that no more pages come: its receiver catches up."""
 SEGMENT_BYTES = 64_000_000
 _SUFFIX = ".spool"
 COMMITTED = "committed.json"
@@ -118,13 +124,22 @@ class Spool:
         self._start = start
         self._file = AppendFile(self.directory / f"{start:015d}{_SUFFIX}", summed=True)
 
-    def append(self, item: Page | Removed, now: float, *, body: bool, again: bool = False) -> None:
-        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies. ``again``:
-        ``now`` is when an old version was stored, so stamps need not grow."""
+    def append(
+        self,
+        item: Page | Removed,
+        now: float,
+        *,
+        body: bool,
+        again: bool = False,
+        facts: IndexFacts | None = None,
+    ) -> None:
+        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies; ``facts``:
+        what a receiver that is an index wants. ``again``: ``now`` is when an old version was
+        stored, so stamps need not grow."""
         offset, number, stamp = self.end
         micros = round(now * 1_000_000)
         stamp = stamp if again else max(micros, stamp + 1)
-        entry = _entry(item, body=body)
+        entry = _entry(item, facts, body=body)
         entry["stamp"] = micros if again else stamp
         packed = self._packer.pack(entry)
         assert self._file is not None
@@ -178,10 +193,16 @@ def segments(directory: Path) -> dict[int, Path]:
     return {int(path.stem): path for path in names}
 
 
-def _entry(item: Page | Removed, *, body: bool) -> dict[str, Any]:
+def _entry(item: Page | Removed, facts: IndexFacts | None, *, body: bool) -> dict[str, Any]:
+    entry: dict[str, Any]
     if isinstance(item, Removed):
-        return {"url": without_userinfo(item.url), "exact": item.exact, "removed": item.reason}
-    entry: dict[str, Any] = {name: getattr(item, name) for name in PAGE_FIELDS}
+        entry = {"url": without_userinfo(item.url), "exact": item.exact, "removed": item.reason}
+        if facts is not None and (successor := facts.successor(item)):
+            entry["successor"] = successor
+        return entry
+    entry = {name: getattr(item, name) for name in PAGE_FIELDS}
+    if facts is not None:
+        entry["index"] = facts.page(item)
     entry["url"], entry["from_page"] = without_userinfo(item.url), without_userinfo(item.from_page)
     links, urls = item.links, [link.url for link in item.links]
     if any("@" in url for url in urls):
@@ -292,7 +313,8 @@ def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
 @dataclass(slots=True)
 class Cursor:
     """How far a receiver is: ``offset`` and ``number`` as in Position; ``sent`` and ``dead``
-    entries that it took and refused. ``trouble``: why nothing more is sent now, in one line, since
+    entries that it took and refused; ``left``: documents that it has to write again once the crawl
+    ends (`Receiver.catch_up`). ``trouble``: why nothing more is sent now, in one line, since
     ``since``; "" while it goes on."""
 
     offset: int = 0
@@ -301,6 +323,7 @@ class Cursor:
     dead: int = 0
     trouble: str = ""
     since: float = 0.0
+    left: int = 0
 
     @classmethod
     def read(cls, directory: Path, receiver: str) -> Self | None:

@@ -3,18 +3,23 @@
     LARM_OPENSEARCH_URL=https://larm:secret@search.example:9200/intranet scrapy crawl intranet ...
 
 ``intranet`` is an alias for one index, ``intranet-1``, which is created with our mapping if
-missing. A document is a page, its id the SHA-256 of the URL, its version the stamp: a repeated or
-late version is a version conflict, and changes nothing.
+missing. A document (documents.py) is a page or a document in one, as our own index has it. Its id
+is the SHA-256 of its key, its version the stamp: a late version is a version conflict, and changes
+nothing.
+
+Links to a page come before and after the page. A table in the outbox has their texts (links.py). A
+document is written again when its link texts have doubled, and once more at the end of the crawl.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +27,10 @@ from w3lib.http import basic_auth_header
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.formatting import utc
+from larmspider.extraction.simhasher import Simhasher
+from larmspider.index.anchors import AnchorTable
+from larmspider.index.likeness import Comparison
+from larmspider.index.schema import STEMMERS
 from larmspider.pipelines.outbox.receiver import (
     AwayError,
     BatchError,
@@ -30,33 +38,44 @@ from larmspider.pipelines.outbox.receiver import (
     RefusedError,
     Sent,
 )
-from larmspider.pipelines.outbox.replies import parsed, read_reply, reply_within
-from larmspider.pipelines.outbox.spool import Entry
+from larmspider.pipelines.outbox.replies import (
+    REPLY_BYTES,
+    LongReplyError,
+    parsed,
+    read_reply,
+    reply_within,
+)
+from larmspider.pipelines.outbox.spool import Entry, outbox_of
+from larmspider.plugins.opensearch.documents import (
+    STORED,
+    DocumentMaker,
+    document_id,
+    key_of,
+    page_in,
+    page_of,
+)
+from larmspider.plugins.opensearch.links import open_links
 from larmspider.redaction import keep_secrets_of, told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
 
-_KEYWORD = {"type": "keyword", "ignore_above": 8191}
-"""Lucene's terms have 32,766 bytes."""
-_TEXT, _DATE = {"type": "text"}, {"type": "date"}
-PROPERTIES: Mapping[str, Mapping[str, Any]] = {
-    "url": _KEYWORD, "normalized": _KEYWORD, "host": _KEYWORD, "title": _TEXT,
-    "description": _TEXT, "text": _TEXT, "author": _TEXT, "language": _KEYWORD, "mime": _KEYWORD,
-    "status": {"type": "integer"}, "depth": {"type": "integer"}, "size": {"type": "long"},
-    "stored": _DATE, "fetched": _DATE, "modified": _DATE, "noindex": {"type": "boolean"},
-    "digest": _KEYWORD, "from_page": _KEYWORD, "links": _KEYWORD,
-    "fields": {"type": "object", "dynamic": True},
-}  # fmt: skip
-"""The mapping. Further fields of a document, such as LARM_FIELDS, are below ``fields``."""
-INDEX = {
-    "mappings": {"dynamic": "strict", "properties": PROPERTIES},
-    "settings": {"index": {"gc_deletes": "1d"}},
-}
-"""For one day the server remembers versions of deleted documents: an older version may come
-late."""
+TEMPLATE = "index.json"
+"""Settings and mapping of an index. For one day the server remembers versions of deleted documents:
+an older version may come late."""
+BULK_BYTES = 5_000_000
+"""Bytes of one request; a document may have more."""
+REFRESH_LEAST, REFRESH_SHARE = 20, 20
+"""Documents that are written again after a batch, as their link texts have doubled: 20, or 1 in 20
+documents of the batch."""
+_ROUND = 500  # documents of one catch_up()
+_READ = 32  # documents that are read together
+_READ_BYTES = 64_000_000
+_PARTS_OF = 200  # pages of one query; OpenSearch takes 1,024 clauses
+_SCROLL = "10m"
+_SHARDS_SECS = 20
+"""How long the server waits for a shard that is away, before it says so."""
 TIMEOUT_SECS = 60
-_REINDEX_SECS = 86_400
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -85,14 +104,97 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+_DONE, _AGAIN, _STALE, _REJECTED = range(4)
+_PARTS = "parts"
+"""This file says that the index may have documents of parts of pages."""
+_STEMS = ("index", "analysis", "filter", "stems")
+
+
+class _Action(NamedTuple):
+    """A line or two of a bulk request, for an entry of this number in its batch: write this
+    ``document``, or delete it."""
+
+    number: int
+    key: str
+    stamp: int
+    document: bytes = b""
+
+    @property
+    def kind(self) -> str:
+        return "index" if self.document else "delete"
+
+    def lines(self) -> bytes:
+        # the same version again: of a batch that is repeated, or with other link texts
+        about = (
+            f'{{"{self.kind}":{{"_id":"{document_id(self.key)}","version":{self.stamp},'
+            '"version_type":"external_gte"}}\n'
+        )
+        return about.encode() + (self.document + b"\n" if self.document else b"")
+
+
+class _Outcome(NamedTuple):
+    """The outcome of an action; _STALE: the server has a newer version."""
+
+    kind: int
+    reason: str = ""
+
+
+def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
+    """The outcome of each action. Raises AwayError for an answer that is not about them."""
+    found: list[_Outcome] = []
+    try:
+        for item, action in zip(body["items"], actions, strict=True):
+            ((kind, one),) = item.items()
+            status, reason = one["status"], _reason(one.get("error"))
+            if (kind, one["_id"]) != (action.kind, document_id(action.key)):
+                raise ValueError
+            if type(status) is not int or not 200 <= status <= 599:
+                raise ValueError
+            if status < 300 or (status == 404 and kind == "delete" and not reason):
+                outcome = _DONE
+            elif status == 409:
+                outcome = _STALE
+            # the index is gone, and is made again; or its disk is full
+            elif status in (*_BUSY, 404) or "cluster_block" in reason:
+                outcome = _AGAIN
+            else:
+                outcome = _REJECTED
+            found.append(_Outcome(outcome, f"{status} {reason}"))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise AwayError("its answer is not one about the batch") from None
+    return found
+
+
+def _take_in(table: AnchorTable, entries: Sequence[Entry]) -> None:
+    """Add the link texts that pages give, and moves."""
+    for entry in entries:
+        if successor := entry.page.get("successor"):
+            table.move(key_of(entry), successor)
+        given = (entry.page.get("index") or {}).get("given", ())
+        table.add(key_of(entry), [(name, text) for name, text in given])
+
+
+def _stemmer_name(stemmer: str) -> str:
+    """Lucene's name of a stemmer of Snowball."""
+    return stemmer.capitalize()
+
+
+def _template(stemmer: str) -> dict[str, Any]:
+    """Settings and mappings of an index."""
+    text = files("larmspider.plugins.opensearch").joinpath(TEMPLATE).read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    found["settings"]["analysis"]["filter"]["stems"]["language"] = _stemmer_name(stemmer)
+    return found
+
+
 class OpenSearchReceiver(Receiver):
     """Writes to the index, or alias, of LARM_OPENSEARCH_URL."""
 
-    settings = ("LARM_OPENSEARCH_URL",)
+    settings = ("LARM_OPENSEARCH_URL", "LARM_INDEX_STEMMER")
     wants_body = False
-    max_bytes = 8_000_000
+    wants_index = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, stemmer: str) -> None:
         """Raises ConfigError."""
         keep_secrets_of("LARM_OPENSEARCH_URL", url)
         try:
@@ -119,17 +221,29 @@ class OpenSearchReceiver(Receiver):
             self._headers["Authorization"] = basic_auth_header(user, password, "utf-8").decode()
         self._query = ""
         self._connection: HTTPConnection | None = None
+        self._stemmer = stemmer
+        self._maker = DocumentMaker(stemmer)
+        self._simhasher: Simhasher | None = None
+        self._links = Path()
+        self._again = False
+        """Whether versions are sent that the crawl's own sender may have sent before."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        return cls(options.text(settings, "LARM_OPENSEARCH_URL").strip())
+        url = options.text(settings, "LARM_OPENSEARCH_URL").strip()
+        return cls(url, options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS))
+
+    def begin(self, spool: Path) -> None:
+        outbox = outbox_of(spool)
+        self._links, self._again = outbox / "links" / type(self).__name__, spool != outbox
 
     def connect(self) -> None:
         self._open(TIMEOUT_SECS)
-        index, properties = self._index()
-        self._check(properties)
-        # without this a server makes an index of its own where ours was deleted
-        self._query = "?require_alias=true" if index != self.name else ""
+        index, found = self._index()
+        self._check(found)
+        self._query = f"?timeout={_SHARDS_SECS}s"
+        if index != self.name:  # else a server makes an index of its own where ours was deleted
+            self._query += "&require_alias=true"
 
     def _open(self, timeout: float) -> None:
         self.close()
@@ -137,11 +251,12 @@ class OpenSearchReceiver(Receiver):
         self._connection = kind(self._host, self._port, timeout=timeout)
 
     def _index(self) -> tuple[str, Mapping[str, Any]]:
-        """The name of the index behind our alias, created if missing, and its fields."""
-        answer = self._ask("GET", f"/{self.name}/_mapping")
+        """The name of the index behind our alias, created if missing, and its settings and
+        mapping."""
+        answer = self._ask("GET", f"/{self.name}")
         if answer.status == 404:
             self._make(f"{self.name}-1", {self.name: {}})
-            answer = self._ask("GET", f"/{self.name}/_mapping")
+            answer = self._ask("GET", f"/{self.name}")
         if answer.status != 200 or not isinstance(answer.body, dict):
             raise RefusedError(answer.error)
         if len(answer.body) != 1:
@@ -149,100 +264,230 @@ class OpenSearchReceiver(Receiver):
                 f"{self.name} stands for {len(answer.body)} indexes: expected an alias for one"
             )
         ((index, found),) = answer.body.items()
-        return index, _object(_object(_object(found).get("mappings")).get("properties"))
+        return index, _object(found)
 
     def _make(self, index: str, aliases: Mapping[str, Any]) -> None:
-        made = self._ask("PUT", f"/{index}", {**INDEX, "aliases": aliases})
+        made = self._ask("PUT", f"/{index}", {**_template(self._stemmer), "aliases": aliases})
         if made.status != 200 and "resource_already_exists" not in made.error:
             raise RefusedError(f"the index {index} cannot be made: {made.error}")
 
+    def _check(self, found: Mapping[str, Any]) -> None:
+        wanted = _template(self._stemmer)
+        properties = _object(_object(found.get("mappings")).get("properties"))
+        for name, field in wanted["mappings"]["properties"].items():
+            missing = "object" if name in properties else "missing"
+            there = _object(properties.get(name)).get("type", missing)
+            if there != field["type"]:
+                raise RefusedError(
+                    f"the index {self.name} has another mapping: {name} is {there}, expected"
+                    f" {field['type']}; name an index that is not there yet, and it is made"
+                )
+        language = _object(found.get("settings"))
+        for name in _STEMS:
+            language = _object(language.get(name))
+        if (there := language.get("language")) != _stemmer_name(self._stemmer):
+            raise RefusedError(
+                f"the index {self.name} is stemmed for {told(there)}, not for"
+                f" {_stemmer_name(self._stemmer)} (LARM_INDEX_STEMMER)"
+            )
+
     def reindex(self) -> str:
-        """The server copies all documents, with their versions, into a new index with the mapping
-        of now; then the alias stands for that."""
-        self._open(_REINDEX_SECS)
+        """Write all documents, with their versions, into a new index with the mapping of now; then
+        the alias stands for that."""
+        self._open(TIMEOUT_SECS)
         old, _ = self._index()
         number = re.fullmatch(rf"{re.escape(self.name)}-([0-9]+)", old)
         if number is None:
             raise RefusedError(f"{self.name} is no alias for {self.name}-1 or such, but for {old}")
         new = f"{self.name}-{int(number[1]) + 1}"
+        self._ask("DELETE", f"/{new}")  # of a command that was killed
         self._make(new, {})
-        dest = {"index": new, "version_type": "external"}
-        copied = self._ask(
-            "POST", "/_reindex?refresh=true", {"source": {"index": old}, "dest": dest}
-        )
-        body = _object(copied.body)
-        if copied.status != 200 or body.get("failures"):
-            failures = body.get("failures")
-            failed = failures[0] if isinstance(failures, list) and failures else copied.body
-            raise RefusedError(f"{old} cannot be copied to {new}: {_reason(failed)}")
-        actions = [
+        total = 0
+        for sources in self._all_stored(old):
+            actions = [action for one in sources for action in self._anew(one, old)]
+            for action, outcome in zip(actions, self._write(new, actions), strict=True):
+                if outcome.kind != _DONE:
+                    why = f"{action.key} cannot be written to {new}: {outcome.reason}"
+                    raise RefusedError(why)
+            total += len(actions)
+        moves = [
             {"remove": {"index": old, "alias": self.name}},
             {"add": {"index": new, "alias": self.name}},
         ]
-        moved = self._ask("POST", "/_aliases", {"actions": actions})
+        moved = self._ask("POST", "/_aliases", {"actions": moves})
         if moved.status != 200:
             raise RefusedError(moved.error)
-        total = body.get("total", 0)
-        documents = f"{total:,}" if isinstance(total, int) else "?"
-        return f"{self.name} is {new} now, with {documents} documents; {old} may be deleted"
+        return f"{self.name} is {new} now, with {total:,} documents; {old} may be deleted"
 
-    def _check(self, found: Mapping[str, Mapping[str, Any]]) -> None:
-        for name, wanted in PROPERTIES.items():
-            missing = "object" if name in found else "missing"
-            there = _object(found.get(name)).get("type", missing)
-            if there != wanted["type"]:
-                raise RefusedError(
-                    f"the index {self.name} has another mapping: {name} is {there}, expected"
-                    f" {wanted['type']}; name an index that is not there yet, and it is made"
-                )
+    def _anew(self, source: Mapping[str, Any], index: str) -> Iterator[_Action]:
+        """Write a document again, of the same version."""
+        try:
+            page, links = page_in(source)
+            stamp = int(source["stored"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RefusedError(f"{index} has a document that is not ours") from None
+        for key, document in self._maker.documents(page, links, stamp):
+            yield _Action(0, key, stamp, document)
+
+    def _all_stored(self, index: str) -> Iterator[list[Mapping[str, Any]]]:
+        """The stored fields of all documents of an index, some at a time."""
+        self._ask("POST", f"/{index}/_refresh")
+        wanted = {"size": _READ, "sort": ["_doc"], "_source": STORED, "query": {"match_all": {}}}
+        answer = self._ask("POST", f"/{index}/_search?scroll={_SCROLL}", wanted, _READ_BYTES)
+        while hits := self._hits(answer):
+            yield [_object(_object(hit).get("_source")) for hit in hits]
+            more = {"scroll": _SCROLL, "scroll_id": answer.body.get("_scroll_id")}
+            answer = self._ask("POST", "/_search/scroll", more, _READ_BYTES)
+        self._ask("DELETE", "/_search/scroll", {"scroll_id": answer.body.get("_scroll_id")})
+
+    def _hits(self, answer: Answer) -> list[Any]:
+        hits = _object(_object(answer.body).get("hits")).get("hits")
+        if answer.status != 200 or not isinstance(hits, list):
+            raise RefusedError(answer.error)
+        return hits
 
     def send(self, batch: Sequence[Entry]) -> Sent:
-        ids = [sha256(entry.url.encode()).hexdigest() for entry in batch]
-        lines = []
-        for entry, name in zip(batch, ids, strict=True):
-            about = {"_id": name, "version": entry.stamp, "version_type": "external"}
-            lines.append({"index" if entry.removed is None else "delete": about})
-            if entry.removed is None:
-                lines.append(document(entry))
-        body = b"".join(json.dumps(line, ensure_ascii=True).encode() + b"\n" for line in lines)
-        answer = self._ask("POST", f"/{self.name}/_bulk{self._query}", body)
+        with open_links(self._links) as table:
+            if not self._again:
+                _take_in(table, batch)
+                table.flush()
+            actions, copies = self._actions(batch, table)
+            outcomes = self._write(self.name, actions, self._query)
+            rejected: dict[int, str] = {}
+            again, stale = set(), set()
+            for action, outcome in zip(actions, outcomes, strict=True):
+                if outcome.kind == _AGAIN:
+                    again.add(action.number)
+                elif outcome.kind == _STALE:
+                    stale.add(action.number)
+                elif outcome.kind == _REJECTED:
+                    rejected[action.number] = outcome.reason
+            again -= rejected.keys()
+            done = [n for n in range(len(batch)) if n not in rejected.keys() | again | stale]
+            if self._again:  # what is stale gives no texts
+                _take_in(table, [batch[number] for number in done])
+            table.flush({key_of(batch[number]): copies.get(number) for number in done})
+            self._forget_parts([batch[number] for number in done])
+            self._refresh(table, max(REFRESH_LEAST, len(batch) // REFRESH_SHARE), due_only=True)
+            self.left = table.count_changed()
+        return Sent(rejected, again)
+
+    def _actions(
+        self, batch: Sequence[Entry], table: AnchorTable
+    ) -> tuple[list[_Action], dict[int, int]]:
+        """The actions of a batch, and the number of link texts of each page, by its number."""
+        pages = {n: page for n, entry in enumerate(batch) if (page := page_of(entry)) is not None}
+        if self._simhasher is None:
+            self._simhasher = Simhasher()
+        Comparison(pages.values(), self._simhasher.submit).settle()
+        links_to = table.links_to(page.key for page in pages.values())
+        links = dict(zip(pages, links_to, strict=True))
+        actions: list[_Action] = []
+        for number, entry in enumerate(batch):
+            if number not in pages:
+                actions.append(_Action(number, key_of(entry), entry.stamp))
+                continue
+            page = pages[number]
+            if page.parts:
+                (self._links / _PARTS).touch()
+            for key, document in self._maker.documents(page, links[number], entry.stamp):
+                actions.append(_Action(number, key, entry.stamp, document))
+        return actions, {number: len(found.texts) for number, found in links.items()}
+
+    def _write(self, index: str, actions: Sequence[_Action], query: str = "") -> list[_Outcome]:
+        """The outcome of each. Raises AwayError, RefusedError, BatchError."""
+        found: list[_Outcome] = []
+        while len(found) < len(actions):
+            body, number = bytearray(), len(found)
+            while number < len(actions) and (not body or len(body) < BULK_BYTES):
+                body += actions[number].lines()
+                number += 1
+            found += self._bulk(index, actions[len(found) : number], bytes(body), query)
+        if found and all(one.kind == _AGAIN for one in found):
+            raise AwayError(f"{self._at}: {found[0].reason}")
+        return found
+
+    def _bulk(
+        self, index: str, actions: Sequence[_Action], body: bytes, query: str
+    ) -> list[_Outcome]:
+        answer = self._ask("POST", f"/{index}/_bulk{query}", body)
         if answer.status == 413:
             raise BatchError(f"413: {len(body):,} bytes are too many for it", unfit=True)
         if answer.status != 200:
             # a proxy says 400 of its own: by that no page becomes a dead letter
             about_it = answer.status == 400 and "error" in _object(answer.body)
             raise (BatchError if about_it else RefusedError)(answer.error)
-        deletes = {number for number, entry in enumerate(batch) if entry.removed is not None}
-        return self._judge(answer.body, ids, deletes)
+        return _judge(answer.body, actions)
 
-    def _judge(self, body: Any, ids: Sequence[str], deletes: Collection[int] = ()) -> Sent:
-        """Entry by entry; ``deletes`` are the numbers of removals. Raises AwayError for an answer
-        that is not about them."""
-        rejected, again = {}, []
+    def _forget_parts(self, entries: Sequence[Entry]) -> None:
+        """Delete the documents of parts that the last version of a page does not have."""
+        if not entries or not (self._links / _PARTS).exists():
+            return
+        self._ask("POST", f"/{self.name}/_refresh")
+        for start in range(0, len(entries), _PARTS_OF):
+            older = [
+                {
+                    "bool": {
+                        "filter": [
+                            {"term": {"container": key_of(entry)}},
+                            {"range": {"stored": {"lt": entry.stamp}}},
+                        ]
+                    }
+                }
+                for entry in entries[start : start + _PARTS_OF]
+            ]
+            query = {"query": {"bool": {"should": older, "minimum_should_match": 1}}}
+            path = f"/{self.name}/_delete_by_query?conflicts=proceed"
+            if (answer := self._ask("POST", path, query)).status != 200:
+                raise RefusedError(answer.error)
+
+    def catch_up(self) -> None:
+        with open_links(self._links) as table:
+            self._refresh(table, _ROUND, due_only=False)
+            self.left = table.count_changed()
+
+    def _refresh(self, table: AnchorTable, limit: int, *, due_only: bool) -> None:
+        """Write documents again whose link texts have doubled or, unless ``due_only``, changed."""
+        changed = table.changed(limit, due_only)
+        for start in range(0, len(changed), _READ):
+            links = dict(changed[start : start + _READ])
+            written: dict[str, int | None] = dict.fromkeys(links)
+            actions: list[_Action] = []
+            for source in self._stored([document_id(key) for key in links]):
+                page, _ = page_in(source)
+                stamp = int(source["stored"])
+                written[page.key] = len(links[page.key].texts)
+                made = self._maker.documents(page, links[page.key], stamp)
+                actions += (_Action(0, key, stamp, document) for key, document in made)
+            for action, outcome in zip(
+                actions, self._write(self.name, actions, self._query), strict=True
+            ):
+                if outcome.kind == _STALE:  # a newer version is there
+                    written.pop(action.key)
+                elif outcome.kind != _DONE:
+                    raise AwayError(f"{action.key}: {outcome.reason}")
+            table.flush(written)
+
+    def _stored(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The stored fields of some documents, without missing ones."""
         try:
-            items = [next(iter(item.items())) for item in body["items"]]
-            if [item["_id"] for _, item in items] != list(ids):
-                raise ValueError
-            for number, (done, item) in enumerate(items):
-                status, reason = item["status"], _reason(item.get("error"))
-                if type(status) is not int or not 200 <= status <= 599:
-                    raise ValueError
-                if (done == "delete") is not (number in deletes):
-                    raise ValueError
-                if status < 300 or status == 409:  # it has this version, or a newer one
-                    continue
-                if status == 404 and number in deletes:
-                    continue
-                # the index is gone, and is made again; or its disk is full
-                if status in (*_BUSY, 404) or "cluster_block" in reason:
-                    again.append(number)
-                else:
-                    rejected[number] = f"{status} {reason}"
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration):
-            raise AwayError("its answer is not one about the batch") from None
-        return Sent(rejected, again)
+            path = f"/{self.name}/_mget?_source_includes={','.join(STORED)}"
+            answer = self._ask("POST", path, {"ids": ids}, _READ_BYTES)
+        except LongReplyError:
+            if len(ids) == 1:
+                raise
+            self._open(TIMEOUT_SECS)
+            half = len(ids) // 2
+            return self._stored(ids[:half]) + self._stored(ids[half:])
+        documents = _object(answer.body).get("docs")
+        if answer.status != 200 or not isinstance(documents, list):
+            raise RefusedError(answer.error)
+        for one in map(_object, documents):
+            if one.get("found") not in (True, False):  # its shard is away: that says nothing
+                raise AwayError(f"{self._at}: {_reason(one.get('error'))}")
+        return [one["_source"] for one in documents if one["found"]]
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def _ask(self, method: str, path: str, body: Any = None, limit: int = REPLY_BYTES) -> Answer:
         """Raises AwayError, RefusedError."""
         assert self._connection is not None
         headers, content = dict(self._headers), body
@@ -257,9 +502,9 @@ class OpenSearchReceiver(Receiver):
                 reply_within(connection, connection.timeout or TIMEOUT_SECS),
                 closing(connection.getresponse()) as response,
             ):
-                said = read_reply(response)
+                said = read_reply(response, limit)
         except AwayError as error:
-            raise AwayError(f"{self._at}: {error}") from None
+            raise type(error)(f"{self._at}: {error}") from None
         except (OSError, HTTPException) as error:  # also half an answer
             raise AwayError(f"{self._at}: {error or type(error).__name__}") from None
         found: Any = parsed(said)
@@ -281,22 +526,6 @@ class OpenSearchReceiver(Receiver):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def document(entry: Entry) -> dict[str, Any]:
-    """The document of a page in the index."""
-    page = entry.page
-    found = {name: page[name] for name in PROPERTIES if page.get(name) not in (None, "", [])}
-    with suppress(ValueError):
-        found["host"] = urlsplit(entry.url).netloc
-    found["stored"] = utc(entry.stamp / 1_000_000)
-    for name in ("fetched", "modified"):
-        found.pop(name, None)
-        with suppress(ValueError, OverflowError):
-            if page[name]:
-                found[name] = utc(page[name])
-    found["size"] = entry.size
-    found["links"] = sorted({link.url for link in entry.links})
-    if not found.get("fields"):
-        found.pop("fields", None)
-    return found
+        if self._simhasher is not None:
+            self._simhasher.close()
+            self._simhasher = None

@@ -57,16 +57,20 @@ def listens(address: str, port: int) -> bool:
 
 
 def wait_for(
-    child: subprocess.Popen[bytes], log: Path, up: Callable[[], bool], secs: float = START_SECS
+    child: subprocess.Popen[bytes],
+    log: Path,
+    up: Callable[[], bool],
+    secs: float = START_SECS,
+    every: float = 0.01,
 ) -> None:
-    """Look every 10 ms until it is up. Raises RuntimeError, with what it has written to ``log``,
-    where it ends or is not up after ``secs``."""
+    """Look once in ``every`` seconds until it is up. Raises RuntimeError, with what it has written
+    to ``log``, where it ends or is not up after ``secs``."""
     last = time.monotonic() + secs
     while not up():
         if child.poll() is not None or time.monotonic() > last:
             said = log.read_text("utf-8", "replace").strip()
             raise RuntimeError(f"{Path(str(child.args[0])).name} did not start: {said[-2000:]}")
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def end(

@@ -1,7 +1,7 @@
-"""A strict stand-in for OpenSearch and Elasticsearch, for no package of theirs can be installed.
+"""A strict stand-in for OpenSearch: a real one (cluster.py) cannot be made to give every answer.
 
-Written from the API's specification (_bulk, index, mapping, alias, external versions): what they
-would refuse, it refuses. It knows mappings by type, strict ones too, and keeps documents in memory.
+It gives half an answer, or 429 at a given time, and asks for a password. It keeps
+documents in memory. What OpenSearch would refuse of bulk requests, it refuses.
 
     with OpenSearchServer() as server:
         server.faults.append("429")         # what goes wrong with the next _bulk
@@ -14,7 +14,6 @@ import json
 import re
 import threading
 from base64 import b64encode
-from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -28,35 +27,10 @@ _BULK_FIELDS = {"_id", "_index", "version", "version_type", "routing", "require_
 class Index:
     def __init__(self, definition: dict[str, Any]) -> None:
         self.mappings = definition.get("mappings", {})
+        self.settings = definition.get("settings", {})
         self.aliases = set(definition.get("aliases", {}))
         self.documents: dict[str, dict[str, Any]] = {}
         self.versions: dict[str, int] = {}
-
-    def problem(self, source: Any) -> str:
-        """Why a document does not fit the mapping; "" for one that does."""
-        properties = self.mappings.get("properties", {})
-        for name, value in source.items():
-            if name not in properties:
-                if self.mappings.get("dynamic") == "strict":
-                    return f"mapping set to strict, dynamic introduction of [{name}] is not allowed"
-                continue
-            kind = properties[name]["type"]
-            for one in value if isinstance(value, list) else [value]:
-                if not _fits(kind, one):
-                    return f"failed to parse field [{name}] of type [{kind}]"
-        return ""
-
-
-def _fits(kind: str, value: Any) -> bool:
-    if kind in ("integer", "long"):
-        return isinstance(value, int) and not isinstance(value, bool)
-    if kind == "date":
-        try:
-            return isinstance(value, str) and bool(datetime.fromisoformat(value))
-        except ValueError:
-            return False
-    wanted = {"keyword": str, "text": str, "boolean": bool, "object": dict}[kind]
-    return isinstance(value, wanted)
 
 
 class OpenSearchServer:
@@ -65,6 +39,8 @@ class OpenSearchServer:
         self.max_bytes = max_bytes
         self.faults: list[str] = []
         """429, 503, cut (half an answer, after it was done), html, item-429, item-full."""
+        self.is_shard_away = False
+        """Whether no document can be read."""
         self.indexes: dict[str, Index] = {}
         self.requests: list[str] = []
         self._lock = threading.Lock()
@@ -86,28 +62,30 @@ class OpenSearchServer:
         url = urlsplit(target)
         with self._lock:
             self.requests.append(f"{method} {url.path}")
-            if found := re.fullmatch(r"/([^/_][^/]*)/_mapping", url.path):
-                if method != "GET":
-                    return 405, {"error": "method"}
-                indexes = {
-                    name: {"mappings": one.mappings}
-                    for name, one in self.indexes.items()
-                    if one in self._named(found[1])
-                }
-                return (
-                    (200, indexes) if indexes else (404, _error(404, "index_not_found_exception"))
-                )
-            if (method, url.path) == ("POST", "/_reindex"):
-                return self._reindex(**json.loads(body))
-            if (method, url.path) == ("POST", "/_aliases"):
-                return self._move(json.loads(body)["actions"])
             if found := re.fullmatch(r"/([^/_][^/]*)", url.path):
                 return self._make(method, found[1], kind, body)
             if (found := re.fullmatch(r"/([^/_][^/]*)/_bulk", url.path)) and method == "POST":
                 return self._bulk(found[1], parse_qs(url.query), kind, body)
+            if found := re.fullmatch(r"/([^/_][^/]*)/_mget", url.path):
+                return self._get(found[1], json.loads(body)["ids"])
         return 400, _error(400, "illegal_argument_exception", f"no handler for {target}")
 
+    def _get(self, name: str, ids: list[str]) -> tuple[int, Any]:
+        if self.is_shard_away:
+            error = _error(503, "no_shard_available_action_exception")["error"]
+            return 200, {"docs": [{"_id": key, "error": error} for key in ids]}
+        found = ((key, self.documents(name).get(key)) for key in ids)
+        docs = [{"_id": key, "found": one is not None, "_source": one} for key, one in found]
+        return 200, {"docs": docs}
+
     def _make(self, method: str, name: str, kind: str, body: bytes) -> tuple[int, Any]:
+        if method == "GET":
+            indexes = {
+                one: {"mappings": index.mappings, "settings": {"index": index.settings}}
+                for one, index in self.indexes.items()
+                if index in self._named(name)
+            }
+            return (200, indexes) if indexes else (404, _error(404, "index_not_found_exception"))
         if method != "PUT" or kind != "application/json":
             return 405, _error(405, "method")
         if name in self.indexes:
@@ -119,22 +97,6 @@ class OpenSearchServer:
             return 400, _error(400, "parse_exception", f"unknown key {unknown}")
         self.indexes[name] = Index(definition)
         return 200, {"acknowledged": True, "index": name}
-
-    def _reindex(self, source: dict[str, str], dest: dict[str, str]) -> tuple[int, Any]:
-        old, new = self.indexes[source["index"]], self.indexes[dest["index"]]
-        assert dest["version_type"] == "external", "versions are lost"
-        for key, found in old.documents.items():
-            if problem := new.problem(found):
-                return 200, {"total": 1, "failures": [{"type": "mapper", "reason": problem}]}
-            new.documents[key], new.versions[key] = found, old.versions[key]
-        return 200, {"total": len(old.documents), "failures": []}
-
-    def _move(self, actions: list[dict[str, dict[str, str]]]) -> tuple[int, Any]:
-        for one in actions:
-            ((action, about),) = one.items()
-            aliases = self.indexes[about["index"]].aliases
-            (aliases.add if action == "add" else aliases.remove)(about["alias"])
-        return 200, {"acknowledged": True}
 
     def _bulk(
         self, name: str, query: dict[str, list[str]], kind: str, body: bytes
@@ -185,12 +147,10 @@ class OpenSearchServer:
             found = [self.indexes[name]]
         (index,) = found
         version, there = about.get("version"), index.versions.get(key)
-        assert about.get("version_type") == "external"
-        if there is not None and version <= there:
-            why = f"current version [{there}] is higher or equal to [{version}]"
+        assert about.get("version_type") == "external_gte"
+        if there is not None and version < there:
+            why = f"current version [{there}] is higher than the one provided [{version}]"
             return {"_id": key, **_error(409, "version_conflict_engine_exception", why)}
-        if source is not None and (problem := index.problem(source)):
-            return {"_id": key, **_error(400, "mapper_parsing_exception", problem)}
         index.versions[key] = version
         gone = index.documents.pop(key, None)
         if action == "delete":

@@ -1,0 +1,130 @@
+"""Pages a second and CPU of a page into one node of OpenSearch, sender and server apart.
+
+    python -m benchmarks.opensearch --pages 3000
+
+The pages of a manual (by default the JDK's) are extracted and put into a spool; then they are sent
+as `scrapy outbox --send` sends them, the documents whose link texts changed at the end included.
+The same pages go into our own index, for comparison. Times are CPU, but for pages a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+from scrapy.settings import Settings
+
+from benchmarks.findability import build
+from benchmarks.manuals import Manual
+from larmspider import options as options_of_crawls
+from larmspider.extraction.language import Languages
+from larmspider.items import Page
+from larmspider.pipelines.outbox.facts import IndexFacts
+from larmspider.pipelines.outbox.sender import Sender
+from larmspider.pipelines.outbox.spool import FOLDER, Position, Spool
+from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
+from tests.support.servers.opensearch.cluster import OpenSearchCluster
+
+DEFAULT = Path("/usr/share/doc/openjdk-17-jre-headless/api")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def cpu_of_children(but: int) -> float:
+    """CPU seconds of our own children so far, except one."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = {int(child) for task in tasks for child in task.read_text().split()}
+    return sum(cpu_of(child) for child in children - {but})
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def pages_of(directory: Path, number: int) -> Iterator[Page]:
+    manual = Manual.of("manual", directory)
+    assert manual is not None, directory
+    guessed = options_of_crawls.defaults()["LARM_LANGUAGES"]
+    with closing(Languages.from_settings(Settings({"LARM_LANGUAGES": guessed}))) as languages:
+        for page in islice(manual.pages(), number):
+            page.language = languages.of_now(page)
+            page.fetched = time.time()
+            yield page
+
+
+def fill_spool(crawl: Path, pages: Sequence[Page]) -> Position:
+    spool, facts = Spool(crawl / FOLDER), IndexFacts()
+    spool.open()
+    began = time.process_time()
+    for page in pages:
+        spool.append(page, page.fetched, body=False, facts=facts)
+    spool.close()
+    used = time.process_time() - began
+    print(f"spool: {used / len(pages) * 1e3:.3f} ms and {spool.end.offset / len(pages):,.0f} bytes")
+    return spool.end
+
+
+def send(crawl: Path, end: Position, pages: int, heap: str) -> None:
+    with OpenSearchCluster(1, heap, jvm=("-XX:+UseSerialGC",)) as cluster:
+        url = cluster.url("jdk")
+        settings = Settings({"LARM_OPENSEARCH_URL": url, "LARM_INDEX_STEMMER": "english"})
+        receiver = OpenSearchReceiver.from_settings(settings)
+        sender = Sender(receiver, crawl / FOLDER, lambda _: True)
+        node = cluster.nodes[0].pid
+        receiver.connect()
+        server, began, clock = cpu_of(node), time.process_time(), time.monotonic()
+        sender.send_up_to(end.offset)
+        first = time.process_time() - began, cpu_of(node) - server, time.monotonic() - clock
+        left = sender.cursor.left
+        sender.catch_up()
+        both = time.process_time() - began, cpu_of(node) - server, time.monotonic() - clock
+        children = cpu_of_children(node)
+        receiver.close()
+        assert (sender.cursor.sent, sender.cursor.dead) == (pages, 0)
+        for what, (own, there, passed) in (("sent", first), (f"{left:,} caught up", both)):
+            print(
+                f"{what}: {pages / passed:,.0f} pages/s; a page: sender {own / pages * 1e3:.2f} ms,"
+                f" server {there / pages * 1e3:.2f} ms"
+            )
+        print(f"likeness, in its own processes: {children / pages * 1e3:.2f} ms a page")
+        cluster.ask("POST", "/jdk/_flush")
+        cluster.ask("POST", "/jdk/_forcemerge?max_num_segments=1")
+        stats = cluster.ask("GET", "/jdk/_stats/store,docs")["_all"]["primaries"]
+        assert stats["docs"]["count"] == pages, stats
+        print(f"disk: {stats['store']['size_in_bytes'] / pages:,.0f} bytes a page")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Pages into OpenSearch.")
+    parser.add_argument("--docs", type=Path, default=DEFAULT)
+    parser.add_argument("--pages", type=int, default=3_000)
+    parser.add_argument("--heap", default="1g")
+    options = parser.parse_args()
+    pages = list(pages_of(options.docs, options.pages))
+    print(f"{len(pages):,} pages, {sum(len(page.text) for page in pages) / len(pages):,.0f} chars")
+    with tempfile.TemporaryDirectory() as folder:
+        crawl = Path(folder)
+        send(crawl, fill_spool(crawl, pages), len(pages), options.heap)
+        began, clock = time.process_time(), time.monotonic()
+        build(crawl / "index", pages)
+        used, passed = time.process_time() - began, time.monotonic() - clock
+        size = size_of(crawl / "index")
+        print(
+            f"our own index: {len(pages) / passed:,.0f} pages/s; a page:"
+            f" {used / len(pages) * 1e3:.2f} ms, {size / len(pages):,.0f} bytes"
+        )
+
+
+if __name__ == "__main__":
+    main()
