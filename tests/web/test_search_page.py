@@ -374,6 +374,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
         "date",
         "fields",
         "collection",
+        "label",
         "unreachable",
     }
     documented = Path(__file__).parents[2].joinpath("docs", "search-api.md").read_text("utf-8")
