@@ -315,6 +315,7 @@ def test_an_error_of_the_batch_needs_the_servers_word(tmp_path: Path) -> None:
     said = b'{"error": {"type": "parse_exception", "reason": "s3cret-word"}}'
     with RawServer(body(said, b"", b"400 Bad Request")) as server:
         receiver = of_opensearch(server.port)
+        receiver.begin(tmp_path / FOLDER)
         receiver._open(5)  # type: ignore[attr-defined]
         with pytest.raises(BatchError, match="parse_exception"):
             receiver.send(batch)

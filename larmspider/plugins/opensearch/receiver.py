@@ -224,7 +224,7 @@ class OpenSearchReceiver(Receiver):
         self._stemmer = stemmer
         self._maker = DocumentMaker(stemmer)
         self._simhasher: Simhasher | None = None
-        self._links = Path()
+        self._begun: Path | None = None
         self._again = False
         """Whether versions are sent that the crawl's own sender may have sent before."""
 
@@ -235,7 +235,13 @@ class OpenSearchReceiver(Receiver):
 
     def begin(self, spool: Path) -> None:
         outbox = outbox_of(spool)
-        self._links, self._again = outbox / "links" / type(self).__name__, spool != outbox
+        self._begun, self._again = outbox / "links" / type(self).__name__, spool != outbox
+
+    @property
+    def _links(self) -> Path:
+        """The folder of the link texts, once begin() was called."""
+        assert self._begun is not None
+        return self._begun
 
     def connect(self) -> None:
         self._open(TIMEOUT_SECS)
