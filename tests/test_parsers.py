@@ -243,6 +243,7 @@ WHERE: Mapping[str, Row] = {
     "server/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/principals.py": row(OWN, "the operator's own file, 10,000,000 bytes", "tomllib.loads"),
+    "plugins/opensearch/receiver.py": row(OWN, "a file of this package", "json.loads"),
     "server/nodes.py": row("server", "the answer of the operator's scrapyd, 10 MB", "json.loads"),
     "crawl/backup.py": row(OWN, "a backup that the operator names", "json.loads", "tarfile"),
     "server/app.py": row(OWN, "an answer of this process", "json.loads"),

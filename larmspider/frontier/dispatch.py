@@ -211,14 +211,15 @@ def lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
     None when there turns out to be nothing to ask for now: its address is not known, its window
     closed, its budget is spent, robots.txt allows nothing, another crawl has just asked it, ...
     """
-    if frontier.shared_gaps is None:
+    gaps = frontier.politeness.shared_gaps
+    if gaps is None:
         return _lease(frontier, host, now)
     gap = frontier.politeness.gap_seconds(host.record)
-    if at := frontier.shared_gaps.take(host.record.host, now, gap):
+    if at := gaps.take(host.record.host, now, gap):
         host.record.next_time = max(host.record.next_time, at)
         return None
     if (found := _lease(frontier, host, now)) is None:
-        frontier.shared_gaps.give_back()
+        gaps.give_back()
     return found
 
 

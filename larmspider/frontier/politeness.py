@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from larmspider.formatting import counted
 from larmspider.frontier.hosts import HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.overrides import Overrides
+
+if TYPE_CHECKING:
+    from larmspider.frontier.shared_gaps import SharedGaps
 
 
 class FailureKind(NamedTuple):
@@ -107,10 +110,17 @@ class Limits:
 
 
 class Politeness:
-    """``random`` gives floats in [0, 1)."""
+    """``random`` gives floats in [0, 1). ``shared_gaps``: gaps that other crawls keep, too."""
 
-    def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        rules: HostRules,
+        random: Callable[[], float],
+        shared_gaps: SharedGaps | None = None,
+    ) -> None:
         self.limits, self.rules, self.random = limits, rules, random
+        self.shared_gaps = shared_gaps
         self.overrides = Overrides()
         self._answers: dict[str, int] = {}
         """Answers of a host that failed lately, since its last failure or forgiven doubling."""

@@ -22,7 +22,6 @@ from larmspider.frontier.robots import NotAsked, RobotsCache
 if TYPE_CHECKING:
     from larmspider.frontier.group import Group
     from larmspider.frontier.politeness import Politeness
-    from larmspider.frontier.shared_gaps import SharedGaps
     from larmspider.frontier.slots import Kind, SlotPool
     from larmspider.frontier.storage.backend import Backend
     from larmspider.frontier.storage.records import QueuedUrl
@@ -60,7 +59,6 @@ class FrontierOptions:
     addresses: AddressBook = NO_ADDRESSES
     clock: Callable[[], float] = time.time
     hour_of: Callable[[float], float] = local_hour
-    shared_gaps: SharedGaps | None = None
 
 
 USUAL = FrontierOptions()
@@ -79,7 +77,6 @@ class FrontierState:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
         self.slots, self.robots, self.limits = slots, options.robots, options.limits
         self.addresses, self.clock, self.hour_of = options.addresses, options.clock, options.hour_of
-        self.shared_gaps = options.shared_gaps
         self.hosts = HostTable(backend, politeness.pace_of)
         self.ready = ReadyQueue(self.kind_of)
         self.groups: dict[str, Group[Host]] = {}

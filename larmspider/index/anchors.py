@@ -68,6 +68,9 @@ LEAST_WASTE = 1 << 20
 """Unused bytes from which on a larger table is rewritten, if they are also a third of it."""
 MOST_COPIED = 1 << 30
 """Used bytes up to which a table is rewritten: more would delay the end of a crawl by 10 s."""
+ROOM_TO_COPY = 1 << 22
+"""Bytes that stay free on the disk beside a rewritten table: LMDB maps its lock file, and a full
+file system ends the process with SIGBUS."""
 _ANEW = "anew"
 _PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 
@@ -482,6 +485,8 @@ class AnchorTable:
         used = size * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
+        if shutil.disk_usage(self._directory).free < used + ROOM_TO_COPY:
+            return False
         if self._added * ADDED_SHARE > pages and used <= ALWAYS_COPIED:
             return True
         wasted = size * (self._env.info()["last_pgno"] + 1) - used

@@ -108,7 +108,6 @@ def build_frontier(
             crawl_limits(settings),
             addresses,
             options.clock(settings),
-            shared_gaps=shared_gaps(settings),
         ),
         learning(settings, around),
     )
@@ -191,7 +190,7 @@ def proofs(settings: Settings) -> int:
 
 def politeness_from(settings: Settings) -> Politeness:
     """The rules about hosts, which a reader of a crawl needs to explain a delay."""
-    return Politeness(limits(settings), host_rules(settings), random.random)
+    return Politeness(limits(settings), host_rules(settings), random.random, shared_gaps(settings))
 
 
 def check_settings(settings: Settings) -> None:

@@ -159,7 +159,7 @@ class Pushes:
         directory = self._manager.directory_of(entry)
         with suppress(CrawlDirError):
             manifest = read_manifest(directory)
-            if manifest and not manifest["settings"].get("LARM_PUSH"):
+            if manifest and not manifest.get("settings", {}).get("LARM_PUSH"):
                 raise HttpError(
                     f"Nothing can be pushed to {entry.name}: {directory} holds a crawl; expected a"
                     " directory of its own",

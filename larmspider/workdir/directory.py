@@ -286,7 +286,7 @@ class CrawlDirectory:
         """A crawl would give no page that was pushed, and take pages out that it does not find."""
         is_push = {True: "pushed to", False: "crawled"}
         was = bool(earlier.get("settings", {}).get("LARM_PUSH"))
-        now = bool(self.manifest["settings"].get("LARM_PUSH"))
+        now = bool(self.manifest.get("settings", {}).get("LARM_PUSH"))
         if earlier and was is not now and not self.fresh:
             raise ConfigError(
                 f"LARM_DIR={self.path} was {is_push[was]} before, and cannot be {is_push[now]}:"

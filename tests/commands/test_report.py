@@ -190,7 +190,7 @@ def test_a_terminal_is_told_how_far_it_is(
         (["x"], 2),
         (["--html", "a", "--json"], 2),
         (["--html", "no/such/folder/r.html"], 2),
-        (["--dir", "nowhere"], 1),
+        (["--dir", "nowhere"], 2),
     ],
 )
 def test_bad_arguments(demo: tuple[Path, str], arguments: list[str], status: int) -> None:

@@ -113,7 +113,7 @@ def test_shards_alone_are_read(folder: Path, tmp_path: Path) -> None:
         assert sum(row["stored"] for row in _rows("hosts", listed, tmp_path)["hosts"]) == pages
         assert _rows("search", ["siren", *listed], tmp_path)["total"] > 0
     ran = scrapy("search", "siren", "--shard", str(root), "--dir", "nowhere", cwd=tmp_path)
-    assert ran.status == 1
+    assert ran.status == 2
     assert "nowhere" in ran.err
 
 
@@ -129,7 +129,7 @@ def test_a_shard_that_is_none_is_named(folder: Path, shard: str, why: str) -> No
     """And not taken for LARM_DIR, which is right; the message names the accepted values."""
     (folder / "empty").mkdir(exist_ok=True)
     ran = scrapy("search", "siren", "--shard", shard, cwd=folder)
-    assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
     refusal = f"the shard {folder / shard} (--shard, LARM_SHARDS) {why}: expected a worker's dir"
     assert refusal in ran.err
     assert "LARM_DIR=" not in ran.err

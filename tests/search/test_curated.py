@@ -34,10 +34,10 @@ def settings_of(**more: str) -> Settings:
 
 def test_best_bets_belong_to_whole_queries() -> None:
     bets, problems = parse_best_bets(BETS.splitlines())
-    found = bets.of("Remote  ACCESS?", EVERYTHING)
+    found = bets.of("Remote  ACCESS?", EVERYTHING.page)
     assert [(bet.url, bet.title) for bet in found] == [("http://wiki.example/vpn", "")]
-    assert [bet.title for bet in bets.of("vpn", EVERYTHING)] == ["", "How to connect"]
-    assert bets.of("vpn login", EVERYTHING) == bets.of("", EVERYTHING) == []
+    assert [bet.title for bet in bets.of("vpn", EVERYTHING.page)] == ["", "How to connect"]
+    assert bets.of("vpn login", EVERYTHING.page) == bets.of("", EVERYTHING.page) == []
     assert [number for number, _ in problems] == [3, 4, 5, 6, 7]
     assert "begins with http:// or https://" in problems[0][1]
 
@@ -53,8 +53,8 @@ def test_a_sixth_link_of_a_query_is_a_bad_line(
     assert [record.getMessage() for record in caplog.records] == [
         f"{path}:{n}: 'http://h/{n}': 'vpn' has 5 links already, which are the most" for n in (6, 7)
     ]
-    assert [bet.url[-1] for bet in bets.of("vpn", EVERYTHING)] == list("12345")
-    assert [bet.url[-1] for bet in bets.of("tunnel", EVERYTHING)] == list("567")
+    assert [bet.url[-1] for bet in bets.of("vpn", EVERYTHING.page)] == list("12345")
+    assert [bet.url[-1] for bet in bets.of("tunnel", EVERYTHING.page)] == list("567")
 
 
 @pytest.mark.parametrize("url", [
@@ -63,9 +63,9 @@ def test_a_sixth_link_of_a_query_is_a_bad_line(
 def test_a_best_bet_of_a_hidden_host_is_not_shown(url: str) -> None:
     """However it is spelled: as browsers read it."""
     bets, _ = parse_best_bets([f"canary => {url} canary"])
-    assert bets.of("canary", EVERYTHING)
-    assert bets.of("canary", Access(("*.hr.example",))) == []
-    assert bets.of("canary", Access(("*.hr.example",), ("pay.hr.example",)))
+    assert bets.of("canary", EVERYTHING.page)
+    assert bets.of("canary", Access(("*.hr.example",)).page) == []
+    assert bets.of("canary", Access(("*.hr.example",), ("pay.hr.example",)).page)
 
 
 def test_bad_lines_are_named_at_the_start_and_the_rest_serves(

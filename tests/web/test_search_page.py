@@ -374,6 +374,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
         "date",
         "fields",
         "collection",
+        "label",
         "unreachable",
     }
     documented = Path(__file__).parents[2].joinpath("docs", "search-api.md").read_text("utf-8")
@@ -497,8 +498,8 @@ def test_the_way_to_a_page(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("query, status", [
-    ("the of and", 200), ('"never closed', 200), ('""" "', 400), ("* " * 1_000, 400),
-    ("a" * 5_000, 400), ("a* " * 1_000, 400), ("w" * 100_000, 400), ("-" * 900, 400),
+    ("the of and", 200), ('"never closed', 200), ('""" "', 200), ("* " * 1_000, 400),
+    ("a" * 5_000, 400), ("a* " * 1_000, 400), ("w" * 100_000, 400), ("-" * 900, 200),
     ("word " * 20_000, 400),
 ])  # fmt: skip
 def test_monstrous_queries(site: Served, query: str, status: int) -> None:

@@ -323,7 +323,10 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
         (["-s", "LARM_WEB_ADDRESS=wiki"], "expected an IP address"),
-        (["-s", "LARM_WEB_ADDRESS=192.0.2.1", "-s", "LARM_WEB_TOKEN=0123456789abcdef"], "bound"),
+        (
+            ["-s", "LARM_WEB_ADDRESS=192.0.2.1", "-s", "LARM_WEB_TOKEN=0123456789abcdef", "."],
+            "bound",
+        ),
         (["-s", "LARM_WEB_TOKEN=s3cret"], "at least 16 printable"),
         (["-s", "LARM_WEB_OPEN=search"], "paths such as /search"),
         (["-s", "LARM_WEB_HOSTS=http://wiki/"], "without scheme and port"),

@@ -108,7 +108,9 @@ def test_a_ctrl_c_while_the_command_checks_its_settings(
         Command, "_crawl", lambda *_arguments: signal.raise_signal(signal.SIGINT), raising=True
     )
     command = Command()
-    command.run([], argparse.Namespace(spargs=[], n=1, rebuild=False, complete=False, json=False))
+    command.run(
+        [], argparse.Namespace(spargs=[], n=1, rebuild=False, complete=False, json=False, file=None)
+    )
     assert command.exitcode == 0
     assert capsys.readouterr().err == "scrapy workers: stopped before anything was begun\n"
 
@@ -123,7 +125,7 @@ def test_many_workers_extract_no_pages_beside_themselves(
     monkeypatch.setattr(page_process, "cores", lambda: 2)
     command = Command()
     command.settings = Settings({"LARM_EXTRACTION_BESIDE": mode, "LARM_REFRESH_RUN": ""})
-    given = argparse.Namespace(n=number, set=[], loglevel=None, nolog=False)
+    given = argparse.Namespace(n=number, set=[], loglevel=None, nolog=False, file=None)
     assert ("LARM_EXTRACTION_BESIDE=off" in command._command("intranet", {}, given, "")) is sets
 
 

@@ -180,7 +180,6 @@ PARSING, ILLEGAL, SHARD = (
             SHARD,
             "1000 characters are the most",
         ),
-        ({"query": {"query_string": {"query": "* " * 499}}}, SHARD, ""),
         ({"query": {"query_string": {"query": "{0} {x} title:"}}}, SHARD, "needs a value"),
         ({"query": {"query_string": {"query": "x" * 100_000}}}, ILLEGAL, "too long"),
     ],

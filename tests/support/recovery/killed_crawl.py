@@ -143,7 +143,7 @@ class KilledCrawl:
         self.site.wait_until_left()
         self.log = log = self._said.read_text("utf-8")
         statuses = {0, -signal.SIGKILL, -signal.SIGALRM, 1 if may_break else 0}
-        assert process.returncode in statuses, log
+        assert process.returncode in statuses, f"status {process.returncode}\n{log}"
         self._check_start(log)
         asked = self.site.seen - before
         again = {url for url in asked if before[url]}
