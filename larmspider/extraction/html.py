@@ -76,9 +76,15 @@ _MAY_HAVE_CLASS = Screen((_CLASS % "|".join(sorted(NAVIGATION | TOC))).encode())
 _TEXINFO = ", ".join(f"body .{name}" for name in sorted(TEXINFO))
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
 _TOCS = ", ".join(f"body .{name}" for name in sorted(TOC))
-_SIDE_BAR_PARTS = (b"sidebar", b"side-", b"sidenav", b"menu", b'nav"', b"nav-", b"navbar")
+_SIDE_BAR_PARTS = (
+    (b"side", (b"sidebar", b"side-", b"sidenav")),
+    (b"menu", (b"menu",)),
+    (b"nav", (b'nav"', b"nav-", b"navbar")),
+)
+"""Parts of names, by how they begin: most pages have few places with these beginnings."""
 _SIDE_BAR_TAG = re.compile(rb"<(div|ul|td)\s[^<>]{0,300}>")
 _SIDE_BAR_NAME = re.compile(r"\b(class|id)=\"([\w \-]{1,100})\"")
+_LONGEST_PART = 7
 _SKIPPED_BYTES = 100  # behind a name: the attributes of one tag
 _MOST_SIDE_BARS = 10
 """Elements of a page that are looked at for side bars."""
@@ -272,14 +278,17 @@ def read(markup: bytes) -> PageBuilder:
 def _side_bars_in(beginning: bytes) -> str:
     """The expression that finds elements which are navigation by class or id; "" for none."""
     found = dict[str, None]()
-    for part in _SIDE_BAR_PARTS:
-        at = beginning.find(part)
-        while at >= 0:
-            start = beginning.rfind(b"<", max(0, at - _LONG_TAG), at)
-            tag = _SIDE_BAR_TAG.match(beginning, start) if start >= 0 else None
-            if tag:
-                found |= dict.fromkeys(_side_bar_names(tag[0]))
-            at = beginning.find(part, at + _SKIPPED_BYTES)
+    for stem, parts in _SIDE_BAR_PARTS:
+        first = beginning.find(stem)
+        end = beginning.rfind(stem) + _LONGEST_PART if first >= 0 else 0
+        for part in parts if end else ():
+            at = beginning.find(part, first, end)
+            while at >= 0:
+                start = beginning.rfind(b"<", max(0, at - _LONG_TAG), at)
+                tag = _SIDE_BAR_TAG.match(beginning, start) if start >= 0 else None
+                if tag:
+                    found |= dict.fromkeys(_side_bar_names(tag[0]))
+                at = beginning.find(part, at + _SKIPPED_BYTES, end)
     return ", ".join(islice(found, _MOST_SIDE_BARS))
 
 
@@ -293,15 +302,23 @@ def _side_bar_names(tag: bytes) -> tuple[str, ...]:
 
 def _side_bars(parser: LexborHTMLParser, selector: str) -> list[LexborNode]:
     """The elements with these names whose text is mostly links."""
+    known = dict[int, bool]()
     found = list[LexborNode]()
     for node in islice(parser.css(selector), _MOST_SIDE_BARS):
-        links = node.css("a[href]")
-        if len(links) < LEAST_LINKS or node.css_first("main, article, h1") is not None:
-            continue
-        linked = sum(len(link.text()) for link in links)
-        if linked >= LINK_SHARE * len("".join(node.text().split(" "))):
+        name = node.mem_id  # a node comes once for each of its names
+        if name not in known:
+            known[name] = _is_side_bar(node)
+        if known[name]:
             found.append(node)
     return found
+
+
+def _is_side_bar(node: LexborNode) -> bool:
+    links = node.css("a[href]")
+    if len(links) < LEAST_LINKS or node.css_first("main, article, h1") is not None:
+        return False
+    linked = sum(len(link.text()) for link in links)
+    return linked >= LINK_SHARE * len("".join(node.text().split(" ")))
 
 
 def _set_aside(node: LexborNode) -> None:

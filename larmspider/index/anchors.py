@@ -652,16 +652,15 @@ def _texts(cursor: Any, key: bytes) -> LinkTexts:
 
 def _joined(ids: Iterable[bytes]) -> bytes:
     """The pairs of a page: of each target its 8 bytes, the number of texts, and 4 bytes a text."""
-    found = dict[bytes, list[bytes]]()
+    row, last, number = bytearray(), b"", 0
     for one in sorted({*ids}):
-        found.setdefault(one[:_TARGET], []).append(one[_TARGET:])
-    return b"".join(
-        target
-        + bytes((len(texts[start : start + _MOST_TEXTS]),))
-        + b"".join(texts[start : start + _MOST_TEXTS])
-        for target, texts in found.items()
-        for start in range(0, len(texts), _MOST_TEXTS)
-    )
+        target = one[:_TARGET]
+        if target != last or row[number] == _MOST_TEXTS:
+            last, number = target, len(row) + _TARGET
+            row += target + b"\x00"
+        row[number] += 1
+        row += one[_TARGET:]
+    return bytes(row)
 
 
 def _split(row: bytes) -> Iterator[bytes]:

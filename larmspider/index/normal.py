@@ -104,7 +104,7 @@ for _char in DIGITS:
     _DIGITS_BY_BYTES.setdefault(_first, []).append(_char)
 
 
-_GERSHAYIM = re.compile('(?<=[\u05d0-\u05ea])"(?=[\u05d0-\u05ea])')
+_GERSHAYIM = re.compile('"(?<=[\u05d0-\u05ea]")(?=[\u05d0-\u05ea])')
 """The sign of an abbreviation in Hebrew, as it is typed."""
 
 
