@@ -242,7 +242,7 @@ def test_a_directory_of_the_command_line_is_taken_over(
         (("add", "nowhere"), "is no directory"),
         (("add",), "expected nothing, add DIR"),
         (("token", "a b"), "token name 'a b'"),
-        (("token", "a", "--scope", "all"), "expected one of read, push, operate"),
+        (("token", "a", "--scope", "all"), "expected one of read, push, search, edit, operate"),
     ):
         refused = scrapy("server", "--home", "home", *arguments, cwd=tmp_path)
         assert (refused.status, told in refused.err) == (2, True), refused.err
