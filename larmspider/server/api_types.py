@@ -89,7 +89,7 @@ class ChangedKey(Answer, frozen=True):
 
 
 class LeavingUrls(Answer, frozen=True):
-    """Of ``known`` URLs, ``leave`` would fall out of the scope. ``estimated``: from a part."""
+    """``leave`` of the ``known`` URLs would fall out of the scope. ``estimated``: from a part."""
 
     known: int
     leave: int

@@ -85,7 +85,7 @@ class Crawls:
         return crawl
 
     def changes(self, name: str, values: Mapping[str, Any]) -> ChangeAnswer:
-        """What ``values`` would change. Raises ConfigError."""
+        """Preview a change of a crawl to ``values``. Raises ConfigError."""
         entry, after = self._entry(name), self.check(values, name)
         if entry.crawl is None:
             raise ConfigError(entry.problem)

@@ -37,7 +37,7 @@ SCOPES = {
 }
 """The scopes that a role has. The first one has all that the role may."""
 _HASHER = argon2.PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-"""What OWASP advises: 19 MiB and some 20 ms for a password."""
+"""OWASP's advice: 19 MiB and some 20 ms for a password."""
 _NOBODYS = _HASHER.hash("")
 """Checked for an unknown name, so that the answer takes as long as for a known one."""
 

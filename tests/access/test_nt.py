@@ -65,10 +65,9 @@ def test_who_may_read(sddl: str, expected: tuple[int, ...], _why: str) -> None:
     assert AccessList.unpack(rights.pack()) == rights
 
 
-@pytest.mark.parametrize(("sddl", "expected", "_why"), _CASES)
-def test_the_binary_form_means_the_same(sddl: str, expected: tuple[int, ...], _why: str) -> None:
-    if "X" in sddl:
-        pytest.skip("a condition has a form of its own")
+@pytest.mark.parametrize("sddl", [sddl for sddl, *_ in _CASES if "X" not in sddl])
+def test_the_binary_form_means_the_same(sddl: str) -> None:
+    """Except for conditions, which have a binary form of their own."""
     rights = nt.of_sddl(_filled(sddl))
     again = nt.of_bytes(_binary(rights))
     assert again == rights
