@@ -51,7 +51,7 @@ TIMEOUT_SECS = 30.0
 """Seconds for the command or the webhook."""
 TOLD = "deletes-told.json"
 """A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
-server shows the events of its crawls (server/watch.py)."""
+server shows the events of its crawls (server/runs/watch.py)."""
 
 
 class NotifyExtension:

@@ -13,10 +13,10 @@ import pytest
 
 from larmspider.errors import CrawlDirError, HttpError
 from larmspider.items import Page
-from larmspider.server.api import BASE
-from larmspider.server.crawl_file import CrawlFileError, parse_crawl, settings_of
-from larmspider.server.push import MAX_DOCUMENTS, Rate
-from larmspider.server.push_client import check
+from larmspider.server.api.api import BASE
+from larmspider.server.api.push import MAX_DOCUMENTS, Rate
+from larmspider.server.api.push_client import check
+from larmspider.server.config.crawl_file import CrawlFileError, parse_crawl, settings_of
 from larmspider.workdir import pushed as pushed_file
 from larmspider.workdir.pushed import (
     DiskFullError,

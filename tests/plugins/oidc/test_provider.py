@@ -21,7 +21,7 @@ from joserfc.jws import JWSRegistry
 
 from larmspider.errors import HttpError
 from larmspider.plugins.oidc.provider import LEEWAY_SECS, OidcProvider
-from larmspider.server.sign_in_settings import Oidc
+from larmspider.server.config.sign_in_settings import Oidc
 
 HERE = "http://search.example"
 KEY = RSAKey.generate_key(2048, {"kid": "a", "use": "sig"})

@@ -36,13 +36,13 @@ from larmspider.extraction.own_fields import MAX_VALUE, MAX_VALUES, OwnFields
 from larmspider.extraction.page_builder import MAX_TITLE, language_tag, one_line
 from larmspider.formatting import counted, printable, size
 from larmspider.frontier.storage.records import UrlState, url_key
-from larmspider.server.api_types import PushAnswer, PushAnswers, PushDocument
+from larmspider.server.api.api_types import PushAnswer, PushAnswers, PushDocument
+from larmspider.server.api.crawls import By
 from larmspider.server.audit import Audit
-from larmspider.server.crawl_file import settings_of
-from larmspider.server.crawl_schema import MAX_URL
-from larmspider.server.crawls import By
+from larmspider.server.config.crawl_file import settings_of
+from larmspider.server.config.crawl_schema import MAX_URL
 from larmspider.server.home import CrawlEntry
-from larmspider.server.manager import Manager
+from larmspider.server.runs.manager import Manager
 from larmspider.spiders.push import SETTINGS
 from larmspider.urls.normalizer import UrlForms
 from larmspider.workdir.pushed import DiskFullError, Document, Facts, Pushed, State

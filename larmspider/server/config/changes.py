@@ -16,9 +16,9 @@ import msgspec
 from larmspider.crawl.reader import CrawlDir, stored_page
 from larmspider.errors import LarmspiderError
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.server.api_types import ChangeAnswer, ChangedKey, LeavingUrls
-from larmspider.server.crawl_file import as_settings
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.api.api_types import ChangeAnswer, ChangedKey, LeavingUrls
+from larmspider.server.config.crawl_file import as_settings
+from larmspider.server.config.crawl_schema import Crawl
 
 SECONDS = 2.0
 """Time to look at the queued URLs, and again at the stored pages."""

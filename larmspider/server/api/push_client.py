@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from larmspider.errors import ConfigError
 from larmspider.formatting import counted
-from larmspider.server.client import Address, WaitError, ask
+from larmspider.server.api.client import Address, WaitError, ask
 
 AT_ONCE = 100
 """Documents of a request."""

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, lock, make_folder
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.config.crawl_schema import Crawl
 from larmspider.server.home import Home
 
 LOCK = "lock"

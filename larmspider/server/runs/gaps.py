@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.files import make_folder, replace_file
 from larmspider.frontier.shared_gaps import EVERY_HOST, HOSTS
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.config.crawl_schema import Crawl
 from larmspider.server.home import MAX_CRAWLS
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.patterns import Pattern, compile_pattern

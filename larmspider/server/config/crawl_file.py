@@ -29,7 +29,7 @@ from larmspider.errors import ConfigError
 from larmspider.extraction.language import languages_in
 from larmspider.files import read_plain
 from larmspider.learned.factory import host_rules
-from larmspider.server.crawl_schema import (
+from larmspider.server.config.crawl_schema import (
     PUSH_KEYS,
     WRITABLE,
     Crawl,
@@ -37,7 +37,7 @@ from larmspider.server.crawl_schema import (
     fields_of,
     settings_in,
 )
-from larmspider.server.schedule import Timetable
+from larmspider.server.config.schedule import Timetable
 from larmspider.urls.file_urls import is_archive
 from larmspider.urls.patterns import PatternSet, compile_pattern
 from larmspider.urls.seeds import read_seeds

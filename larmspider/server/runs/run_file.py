@@ -8,11 +8,11 @@ from typing import Any
 
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.crawl_file import read_crawl, settings_of
-from larmspider.server.gaps import FOLDER as GAPS
+from larmspider.server.config.crawl_file import read_crawl, settings_of
+from larmspider.server.config.secrets import Secrets, sites_of
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.home import CRAWLS, Home
-from larmspider.server.secrets import Secrets, sites_of
-from larmspider.server.server_settings import ServerSettings
+from larmspider.server.runs.gaps import FOLDER as GAPS
 
 SITES = "sites.toml"
 """In the folder of a crawl's runs; names the variables that hold the secrets."""

@@ -23,9 +23,9 @@ from msgspec import Meta, Struct
 
 from larmspider.errors import ConfigError
 from larmspider.files import read_plain
-from larmspider.server.crawl_schema import fields_of
-from larmspider.server.schedule import zone_of
-from larmspider.server.sign_in_settings import Ldap, Oidc, Roles, Sessions
+from larmspider.server.config.crawl_schema import fields_of
+from larmspider.server.config.schedule import zone_of
+from larmspider.server.config.sign_in_settings import Ldap, Oidc, Roles, Sessions
 
 FILE = "server.toml"
 _NODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")

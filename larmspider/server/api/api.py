@@ -23,17 +23,9 @@ from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.files import is_locked
 from larmspider.learned.deletes.notes import Notice
-from larmspider.server import api_types as types
-from larmspider.server import people_acts
-from larmspider.server.crawl_file import CrawlFileError, Problem
-from larmspider.server.crawl_schema import WRITABLE, Crawl
-from larmspider.server.crawls import By, Crawls, version_of
-from larmspider.server.home import CrawlEntry
-from larmspider.server.look import Looks
-from larmspider.server.manager import Manager
-from larmspider.server.people import ServerPeople
-from larmspider.server.people_acts import Subject
-from larmspider.server.push import (
+from larmspider.server.api import api_types as types
+from larmspider.server.api.crawls import By, Crawls, version_of
+from larmspider.server.api.push import (
     LINES,
     Collection,
     Pushes,
@@ -43,11 +35,19 @@ from larmspider.server.push import (
     documents_in,
     is_lines,
 )
-from larmspider.server.runs import STOPPED, tail_of
-from larmspider.server.scope_check import scope_warnings
-from larmspider.server.secrets import Secrets
-from larmspider.server.tokens import TokenStore
-from larmspider.server.watch import Watch
+from larmspider.server.config.crawl_file import CrawlFileError, Problem
+from larmspider.server.config.crawl_schema import WRITABLE, Crawl
+from larmspider.server.config.scope_check import scope_warnings
+from larmspider.server.config.secrets import Secrets
+from larmspider.server.home import CrawlEntry
+from larmspider.server.people import people_acts
+from larmspider.server.people.people import ServerPeople
+from larmspider.server.people.people_acts import Subject
+from larmspider.server.people.tokens import TokenStore
+from larmspider.server.runs.look import Looks
+from larmspider.server.runs.manager import Manager
+from larmspider.server.runs.runs import STOPPED, tail_of
+from larmspider.server.runs.watch import Watch
 from larmspider.status.totals import TOTALS_FILE, Totals
 from larmspider.web.auth import EDIT, OPERATE, PUSH, READ
 from larmspider.web.reader import MAX_NAME, Reader

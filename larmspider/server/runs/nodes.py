@@ -26,12 +26,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.crawl_file import settings_of
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.config.crawl_file import settings_of
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.config.secrets import Secrets
+from larmspider.server.config.server_settings import Node, ServerSettings
 from larmspider.server.home import Home
-from larmspider.server.process import UNKNOWN, log_of
-from larmspider.server.secrets import Secrets
-from larmspider.server.server_settings import Node, ServerSettings
+from larmspider.server.runs.process import UNKNOWN, log_of
 
 logger = logging.getLogger(__name__)
 

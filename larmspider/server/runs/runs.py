@@ -18,7 +18,7 @@ from msgspec import Struct
 from larmspider.crawl.state import FINISHED, RunState, State
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.process import STOP, UNKNOWN, log_of
+from larmspider.server.runs.process import STOP, UNKNOWN, log_of
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import MANIFEST
 

@@ -31,7 +31,7 @@ from larmspider.formatting import counted
 from larmspider.learned.deletes.notes import Notice
 from larmspider.redaction import told as redacted
 from larmspider.server.home import CrawlEntry
-from larmspider.server.manager import Manager
+from larmspider.server.runs.manager import Manager
 from larmspider.status.totals import Totals
 
 logger = logging.getLogger(__name__)

@@ -29,13 +29,13 @@ from larmspider.errors import CrawlDirError, HttpError
 from larmspider.middlewares.filter_middleware import FILTER_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import read_records
-from larmspider.server.api_types import LookAnswer, LookLink, LookPage
-from larmspider.server.crawl_edit import new_text
-from larmspider.server.crawl_file import as_settings
-from larmspider.server.crawl_schema import Crawl, Host
+from larmspider.server.api.api_types import LookAnswer, LookLink, LookPage
+from larmspider.server.config.crawl_edit import new_text
+from larmspider.server.config.crawl_file import as_settings
+from larmspider.server.config.crawl_schema import Crawl, Host
 from larmspider.server.home import Home
-from larmspider.server.process import LOG, crawl_command
-from larmspider.server.runs import SAYS
+from larmspider.server.runs.process import LOG, crawl_command
+from larmspider.server.runs.runs import SAYS
 
 PAGES, SECONDS = 20, 60.0
 MAX_LINKS = 50

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from larmspider.errors import ConfigError, HttpError
-from larmspider.server.people import START
+from larmspider.server.people.people import START
 from larmspider.web.actions import inside, read_form, set_session
 from larmspider.web.auth import cookie_name
 from larmspider.web.people import PROVIDER_REFUSED
@@ -16,7 +16,7 @@ from larmspider.web.site import SITE, address_of, aiohttp_response, scheme_of, w
 from larmspider.web.tries import tried_too_often
 
 if TYPE_CHECKING:
-    from larmspider.server.api import Server
+    from larmspider.server.api.api import Server
 
 
 def add_routes(router: web.UrlDispatcher, server: Server) -> None:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from larmspider.errors import InvalidURL
 from larmspider.formatting import counted
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.server.crawl_file import Problem, as_settings
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.config.crawl_file import Problem, as_settings
+from larmspider.server.config.crawl_schema import Crawl
 from larmspider.urls.canonical import canonicalize
 
 _ELSEWHERE = ("http://a.invalid/", "https://b.invalid/x/y?z=1")

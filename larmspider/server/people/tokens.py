@@ -25,8 +25,8 @@ from msgspec import Struct
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.server.kept_list import KeptList
-from larmspider.server.users import NAME, Users, narrowed
-from larmspider.server.users import SCOPES as SCOPES_OF
+from larmspider.server.people.users import NAME, Users, narrowed
+from larmspider.server.people.users import SCOPES as SCOPES_OF
 from larmspider.web.auth import EDIT, OPERATE, PUSH, READ, SEARCH, Guard, Identity
 
 FILE = "tokens.json"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from larmspider.server.runs import Run
+from larmspider.server.runs.runs import Run
 
 
 class Body(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):

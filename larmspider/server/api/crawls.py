@@ -18,17 +18,17 @@ from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
 from larmspider.frontier.shared_gaps import EVERY_HOST
-from larmspider.server.api_types import ChangeAnswer
+from larmspider.server.api.api_types import ChangeAnswer
 from larmspider.server.audit import Audit
-from larmspider.server.changes import changes
-from larmspider.server.crawl_edit import edited
-from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
-from larmspider.server.crawl_schema import Crawl
-from larmspider.server.gaps import shared_hosts
+from larmspider.server.config.changes import changes
+from larmspider.server.config.crawl_edit import edited
+from larmspider.server.config.crawl_file import CrawlFileError, not_writable, parse_crawl
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.config.scope_check import scope_problems, scope_warnings
+from larmspider.server.config.secrets import Secrets, problems_of
 from larmspider.server.home import CrawlEntry
-from larmspider.server.manager import Manager
-from larmspider.server.scope_check import scope_problems, scope_warnings
-from larmspider.server.secrets import Secrets, problems_of
+from larmspider.server.runs.gaps import shared_hosts
+from larmspider.server.runs.manager import Manager
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.patterns import compile_pattern
 from larmspider.web.auth import OPERATE

@@ -22,9 +22,9 @@ from pathlib import Path
 from larmspider.errors import ConfigError
 from larmspider.fetch.sites.model import Secret
 from larmspider.files import read_plain
-from larmspider.server.crawl_edit import new_text
-from larmspider.server.crawl_file import Problem
-from larmspider.server.crawl_schema import Crawl, Host
+from larmspider.server.config.crawl_edit import new_text
+from larmspider.server.config.crawl_file import Problem
+from larmspider.server.config.crawl_schema import Crawl, Host
 
 FOLDER = "secrets"
 MAX_BYTES = 65_536

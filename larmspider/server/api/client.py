@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.server.api import BASE
+from larmspider.server.api.api import BASE
 from larmspider.status.crawl_workers import own_access
 
 SERVER_FILE = "server.json"

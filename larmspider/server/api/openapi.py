@@ -1,6 +1,6 @@
 """The description of /api/v1/ (OpenAPI 3.1), from the table of operations and the types.
 
-python -m larmspider.server.openapi > docs/openapi.json
+python -m larmspider.server.api.openapi > docs/openapi.json
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from larmspider import __version__
-from larmspider.server.api import BASE, OPERATIONS, Operation
-from larmspider.server.api_types import Error, PushDocument
-from larmspider.server.crawl_schema import Crawl
+from larmspider.server.api.api import BASE, OPERATIONS, Operation
+from larmspider.server.api.api_types import Error, PushDocument
+from larmspider.server.config.crawl_schema import Crawl
 
 _REFUSED = {
     "400": "The body or a value cannot be used", "401": "No token", "403": "Not with this token",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from aiohttp import web
 
 from larmspider.errors import ConfigError, HttpError
-from larmspider.server.crawls import By
-from larmspider.server.users import new_password
+from larmspider.server.api.crawls import By
+from larmspider.server.people.users import new_password
 from larmspider.web.actions import checked_form, flash_back, set_session
 from larmspider.web.auth import OPERATE
 from larmspider.web.reader import ROLES, Reader
@@ -20,7 +20,7 @@ from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, we
 from larmspider.web.tries import tried_too_often
 
 if TYPE_CHECKING:
-    from larmspider.server.api import Server
+    from larmspider.server.api.api import Server
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

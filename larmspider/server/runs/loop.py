@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from larmspider.server.manager import Manager
-from larmspider.server.watch import Watch
+from larmspider.server.runs.manager import Manager
+from larmspider.server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,13 @@ from pathlib import Path
 from larmspider.crawl.state import FINISHED, RunState
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
-from larmspider.server.crawl_schema import Crawl
-from larmspider.server.gaps import Gaps
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.config.schedule import Timetable, in_window
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.home import CrawlEntry, Home
-from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
-from larmspider.server.runs import (
+from larmspider.server.runs.gaps import Gaps
+from larmspider.server.runs.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
+from larmspider.server.runs.runs import (
     NOT_BEGUN,
     STOPPED,
     CrawlRuns,
@@ -37,8 +39,6 @@ from larmspider.server.runs import (
     trim,
     write_runs,
 )
-from larmspider.server.schedule import Timetable, in_window
-from larmspider.server.server_settings import ServerSettings
 from larmspider.status.totals import Totals
 from larmspider.workdir.pushed import PushWatch
 

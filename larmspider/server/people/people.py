@@ -21,11 +21,11 @@ from msgspec import Struct
 from larmspider import plugin
 from larmspider.errors import ConfigError, HttpError
 from larmspider.server.audit import Audit
+from larmspider.server.config.secrets import Secrets
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.kept_list import KeptList
-from larmspider.server.principals import PrincipalTable
-from larmspider.server.secrets import Secrets
-from larmspider.server.server_settings import ServerSettings
-from larmspider.server.users import Users
+from larmspider.server.people.principals import PrincipalTable
+from larmspider.server.people.users import Users
 from larmspider.web.auth import EDIT, Guard, Identity, Session
 from larmspider.web.people import People, Way
 from larmspider.web.reader import MAX_PRINCIPALS, Reader, all_of

@@ -7,8 +7,8 @@ import time
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import counted
 from larmspider.server.home import Home
-from larmspider.server.process import STOP, Launcher
-from larmspider.server.runs import read_runs
+from larmspider.server.runs.process import STOP, Launcher
+from larmspider.server.runs.runs import read_runs
 
 _WAIT_SECS = 60.0
 """A crawl takes its last checkpoint within 5 s; a full disk of many crawls takes longer."""
