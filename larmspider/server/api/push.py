@@ -27,10 +27,11 @@ from aiohttp import web
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.access.lists import MAX_ENTRIES, AccessList
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.dates import http_time
-from larmspider.errors import CrawlDirError, HttpError, InvalidURL
+from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.extraction.language import KNOWN
 from larmspider.extraction.own_fields import MAX_VALUE, MAX_VALUES, OwnFields
 from larmspider.extraction.page_builder import MAX_TITLE, language_tag, one_line
@@ -322,12 +323,6 @@ class Pushes:
         exact = exact_of(one.url, collection)
         if one.collection not in ("", collection.name, collection.label):
             raise HttpError(f"collection: expected {collection.name}, as in the request", 400)
-        if one.access:
-            raise HttpError(
-                "access: this server has no rights of single documents yet, and everybody would"
-                " find the document: send no access, or do not send the document",
-                400,
-            )
         body, content_type = self._content(one)
         if len(body) > self.max_bytes:
             raise HttpError(
@@ -342,6 +337,7 @@ class Pushes:
             language=_language(one.language),
             modified=_date(one.date),
             fields=_fields(one.fields, collection),
+            access=_access(one.access),
         )
         return Document(one.url, exact, body, content_type, facts, one.version)
 
@@ -400,7 +396,7 @@ def _decoded(text: bytes) -> PushDocument | HttpError:
 
 def document_of_query(query: Mapping[str, str], body: bytes, content_type: str) -> PushDocument:
     """The document whose file is the body of a request. Raises HttpError."""
-    names = ("url", "title", "date", "language", "version", "collection")
+    names = ("url", "title", "date", "language", "version", "collection", "access")
     given = {name: query[name] for name in names if name in query}
     for name in query:
         if name not in names:
@@ -408,6 +404,8 @@ def document_of_query(query: Mapping[str, str], body: bytes, content_type: str) 
     if "url" not in given:
         raise HttpError("url is missing", 400)
     fields: dict[str, Any] = {**given, "content_type": content_type, "file": body}
+    if "access" in fields:
+        fields["access"] = [one.strip() for one in fields["access"].split(",")]
     return PushDocument(**fields)
 
 
@@ -481,6 +479,15 @@ def _date(given: str | float) -> float | None:
             400,
         )
     return found
+
+
+def _access(given: Sequence[str]) -> list[str]:
+    if len(given) > MAX_ENTRIES:
+        raise HttpError(f"access: expected at most {MAX_ENTRIES:,} principals", 400)
+    try:
+        return AccessList.simple(given).principals
+    except ConfigError as error:
+        raise HttpError(f"access: {printable(str(error))}", 400) from None
 
 
 def _fields(given: Mapping[str, str | list[str]], collection: Collection) -> dict[str, list[str]]:
