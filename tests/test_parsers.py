@@ -250,6 +250,7 @@ WHERE: Mapping[str, Row] = {
         "server", "an answer of the operator's scrapyd, 10 MB", "json.loads"
     ),
     "crawl/backup.py": row(OWN, "a backup that the operator names", "json.loads", "tarfile"),
+    "access/pushed.py": row(OWN, "a header that this process made", "json.loads"),
     "server/app.py": row(OWN, "an answer of this process", "json.loads"),
     "plugins/oidc/provider.py": row(
         "web server", "an answer of the operator's provider: 2 MB, 10 s", "json.loads"
