@@ -9,7 +9,8 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from tests.support.web.serving import LOOKS, Served, shown
+from larmspider.web.auth import Guard
+from tests.support.web.serving import LOOKS, TOKEN, Served, shown
 
 BELOW = {"X_Forwarded_Prefix": "/suche", "X_Forwarded_Proto": "https"}
 _NAMED = re.compile(r'(?:href|src|action|template)="([^"#][^"]*)"')
@@ -38,12 +39,9 @@ def test_no_link_leaves_the_prefix(
 def test_redirects_stay_and_scripts_know_the_prefix(
     served: Callable[..., Served], demo_crawl: Path
 ) -> None:
-    site = served(demo_crawl, open_paths=[])
-    assert (
-        site.get("/hosts", Accept="text/html", **BELOW)
-        .headers["Location"]
-        .startswith("/suche/login?")
-    )
+    site = served(demo_crawl, Guard(TOKEN, closed=True))
+    got = site.get("/hosts", Accept="text/html", **BELOW)
+    assert got.headers["Location"].startswith("/suche/login?")
     assert '<body data-base="/suche">' in site.get("/login", **BELOW).text
 
 
