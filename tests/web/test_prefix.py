@@ -39,7 +39,7 @@ def test_no_link_leaves_the_prefix(
 def test_redirects_stay_and_scripts_know_the_prefix(
     served: Callable[..., Served], demo_crawl: Path
 ) -> None:
-    site = served(demo_crawl, Guard(TOKEN, closed=True))
+    site = served(demo_crawl, guard=Guard(TOKEN, closed=True))
     got = site.get("/hosts", Accept="text/html", **BELOW)
     assert got.headers["Location"].startswith("/suche/login?")
     assert '<body data-base="/suche">' in site.get("/login", **BELOW).text
