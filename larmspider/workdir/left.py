@@ -79,7 +79,7 @@ class Left:
     def take(self, *patterns: str) -> None:
         """Take the checksums of matching files again, and sync these files: sealed.json is synced,
         and must not outlive them in a power loss."""
-        folders = set()
+        folders: set[Path] = set()
         for pattern in (*_KEPT, *_SUMMED):
             for path in sorted(self.folder.glob(pattern)):
                 name = path.relative_to(self.folder).as_posix()
