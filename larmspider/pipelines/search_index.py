@@ -30,7 +30,7 @@ import msgpack
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
-from larmspider import options, program, signals, stats
+from larmspider import options, signals, stats
 from larmspider.access.rights import Document, Problems
 from larmspider.access.sent import META
 from larmspider.access.sources import Sources
@@ -43,7 +43,7 @@ from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import finish
 from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
-from larmspider.index.version import META_NAME, restricted_of
+from larmspider.index.version import META_NAME, REBUILDS, restricted_of
 from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Kept, Page, Removed
 from larmspider.pipelines.reextract import (
@@ -366,8 +366,7 @@ class SearchIndexPipeline(Store):
         self._in_doubt = self._ahead.recover(int(number or 0))
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
-                f"{self.directory}: the search index is gone; put it back,"
-                f" or rebuild it with '{program.NAME} reindex'"
+                f"{self.directory}: the search index is gone; put it back, or {REBUILDS}"
             )
 
     async def commit(self) -> None:
