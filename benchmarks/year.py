@@ -65,7 +65,7 @@ LISTED_DAYS = 14
 LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
     "forbidden": 10, "scope": 1, "move-below": 366, "split": 366, "wall": 8, "sso": 8,
-    "ok-words": 8, "fault-words": 8, "ring": 8, "disallow-below": 20, "crawl-clock": -1,
+    "ok-words": 8, "fault-words": 8, "ring": 8, "crawl-clock": -1,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
 NAMES = (
@@ -169,7 +169,7 @@ class Year:
         for event in self.world.go_to(day, now):
             if event.what == "crawl-clock":
                 now += int(event.argument) * DAY
-            elif event.what == "approve":
+            elif event.what in ("list", "approve"):
                 self._approve(event, now)
             self._condition(event, day)
         while len(self.there) <= day:
@@ -183,7 +183,9 @@ class Year:
         out = self._run(now, "crawl", "intranet", "-a", "start=@seeds", *words)
         lines = (self.folder / "told").read_text().splitlines()
         for line in lines[self._notices :]:
-            known = [one for one in self.conditions if one.address in line]
+            named = [one for one in self.conditions if one.address in line]
+            first = min((line.index(one.address) for one in named), default=0)
+            known = [one for one in named if line.index(one.address) == first]
             for one in known:
                 if day - one.day < LASTING[one.what] + 120:
                     one.notices.append(day)
@@ -208,10 +210,11 @@ class Year:
             self.conditions.append(Told(day, event.host, event.what, address))
 
     def _approve(self, event: Event, now: float) -> None:
-        """The operator approves the list of a host."""
+        """The operator reads the lists, or approves the list of a host."""
         host = self.world.hosts[event.host].base.partition("://")[2]
-        said = self._run(now, "deletes", "--dir", "crawl", "--approve", host, may_fail=True)
-        print(f"  approval: {said.strip()}", flush=True)
+        approve = ["--approve", host] if event.what == "approve" else []
+        said = self._run(now, "deletes", "--dir", "crawl", *approve, may_fail=True)
+        print(*(f"  {event.day:3} {event.what}: {one}" for one in said.splitlines()), sep="\n")
 
     def _lasts(self, host: str, what: str, day: int) -> int:
         ends = [
@@ -242,7 +245,7 @@ class Year:
         found, tokens, dead = set[str](), set[str](), dict[str, int]()
         for row in map(json.loads, rows):
             url, truth = row["url"], self.world.truth(row["url"])
-            found.add(url)
+            found.add(url.partition(";")[0])  # without a session
             if "/login" in url or url.endswith("/feed.xml"):
                 counts["login"] += 1
                 continue

@@ -575,7 +575,7 @@ class World:
 
 _BEGIN = ("pages", "edits", "adds", "tls")
 _TO_HOST = ("move-host", "move-below", "split")
-OF_CRAWL = ("crawl-clock", "approve")
+OF_CRAWL = ("crawl-clock", "list", "approve")
 """Events of the crawl: the clock of one night is some days ahead; the operator approves a list."""
 _LOGIN = (
     '<form action="/login" method="post"><input name="user">'

@@ -127,6 +127,32 @@ def test_the_redirect_of_a_seed_does_not_call_a_host_back_that_has_moved() -> No
     assert found.to == "new:80"
 
 
+THIRD = "http://third/"
+
+
+@pytest.mark.parametrize("again", [2.1, 3.2])
+def test_a_host_that_is_renamed_twice_leaves_for_the_last_name(again: float) -> None:
+    """Its pages redirect to pages that have moved themselves."""
+    world = Moving()
+    world.move()
+    gone = world.left(1)
+    urls = [f"{THIRD}{name}" for name in world.names]
+    for name in world.names:
+        world.site[f"{THIRD}{name}"] = there(f"{THIRD}{name}")
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"{THIRD}{name}")
+    frontier = world.begin("")
+    frontier.add([frontier.entry(url, url, depth=len(url) > len(THIRD)) for url in urls])
+    world.work(frontier)
+    told = list[str]()
+    for day in range(5):
+        gone |= world.left(again + 1.1 * day)
+        told += world.said
+    assert gone >= {f"{host}{name}" for name in world.names for host in ("http://h/", NEW)}
+    found = MemoryBackend(world.disk).check([url_key(url) for url in urls])
+    assert {*found} == {UrlState.STORED}
+    assert sum("http://h moved to http://third" in one for one in told) == 1
+
+
 def test_a_removal_names_the_new_url() -> None:
     world = Moving()
     world.move()

@@ -11,6 +11,7 @@ import msgpack
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.hosts import HostPace, Lease
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.learned.deletes.table import Observation
@@ -22,6 +23,7 @@ from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import Clock, build
 
 DAY = 86_400.0
+SAME = Observation.SAME
 PAGES = [f"http://a/{number}" for number in range(8)]
 
 
@@ -191,7 +193,7 @@ def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgo
         [b"", 3.0, 900.0],
         [b"", 3.0, 900.0, {20_000: [5, 4]}],
         [b"", 3.0, 900.0, {}, [[1.8e6, "http://a/gone", 1]]],
-        [b"", 3.0, 900.0, {}, [], [20_000, 150, 8], [], [], [], "of a later version"],
+        [b"", 3.0, 900.0, {}, [], [20_000, 150, 8], [], [], [], {}, "of a later version"],
     ],
     ids=lambda known: str(len(known)),
 )
@@ -289,6 +291,31 @@ def test_the_oldest_page_is_visited_unless_its_host_does_not_answer(
     visited = world.run(frontier)
     assert len(visited) == 2
     assert (oldest in visited) is not is_silent
+
+
+@pytest.mark.parametrize("ahead", [0, 400])
+def test_what_robots_txt_refused_is_checked_after_thirty_days_beside_the_budget(
+    world: World, ahead: float
+) -> None:
+    """Also if the clock was a year ahead when it was refused."""
+    refused, begin = "http://a/no", world.clock.now
+    frontier = world.begin("")
+    frontier.add([frontier.entry(refused, refused)])
+    lease = world.next(frontier)
+    assert lease is not None
+    then = begin + ahead * DAY
+    record = FetchRecord(UrlState.REFUSED, then, due=then + 30 * DAY, reason=ROBOTS_REASON)
+    frontier.backend.acknowledge([(url_key(refused), record)])
+    frontier.checkpoint({})
+    checked = []
+    for day in (10, 29, 31, 32, 50, 62):
+        world.clock.now = begin + day * DAY
+        frontier = world.begin("due", per_day=0.001)
+        while lease := world.next(frontier):
+            checked += [day] if lease.url == refused else []
+            world.visit(frontier, lease, Observation.ROBOTS if lease.url == refused else SAME)
+        frontier.checkpoint({})
+    assert checked == ([10, 50] if ahead else [31, 62])
 
 
 @pytest.mark.parametrize("mode", ["due", "all"])
