@@ -60,9 +60,9 @@ def lost(page: Page, stored: Page) -> Lost | None:
 
 
 def is_fault(page: Lost, first: Page, others: Sequence[Lost]) -> bool:
-    """Whether a lost page is a fault of the server: it has a sentence that is new, and most other
-    words differ from those of the ``first`` answer, 2 s earlier. Of ``others``, the lost pages of
-    its host, all have that sentence, and the page has no word left that they did not have."""
+    """Whether a lost page is a fault of the server: it has a new sentence, and its other words were
+    not in the ``first`` answer, 2 s earlier. ``others``: lost pages of the host, by which a short
+    sentence is known."""
     new = pairs_to_keep(first) - page.before
     stays = page.new & new
     if len(stays) >= LEAST_PAIRS and len(stays) <= _MOST_LEFT * len(page.new):
