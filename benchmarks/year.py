@@ -66,6 +66,7 @@ LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
     "forbidden": 10, "scope": 1, "move-below": 366, "split": 366, "wall": 8, "sso": 8,
     "ok-words": 8, "fault-words": 8, "ring": 8, "crawl-clock": -1,
+    "robots-errors": 10, "self-redirect": 10, "consent": 10,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
 NAMES = (

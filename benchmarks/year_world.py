@@ -373,6 +373,8 @@ class World:
             return self._reply(200, f"{_LOGIN}Sign in to read {request.target}")
         if not host.docs:
             return self._reply(404, "Nothing here yet")
+        if path == "/robots.txt" and "robots-errors" in states:
+            return self._reply(503, "Down for maintenance")
         if path == "/robots.txt" and not ("robots-move" in states and host.moved_to):
             rules = f"Disallow: {states.get('disallow-below', '')}"
             rules = "Disallow: /" if "disallow" in states else rules
@@ -388,6 +390,12 @@ class World:
         if "sso" in states:
             where = f"http://{OUTSIDE}/sso?next={host.base}{path}"
             return self._reply(302, "", {"Location": where})
+        if "self-redirect" in states:
+            return self._reply(302, "", {"Location": host.base + request.target})
+        if "consent" in states:
+            if path != "/consent":
+                return self._reply(302, "", {"Location": f"/consent?back={path}"})
+            return self._reply(200, "<h1>Cookies</h1><p>Do you agree to all of our cookies?</p>")
         if "credentials" in states and not self._may_see(request):
             return self._reply(401, "", {"WWW-Authenticate": 'Basic realm="closed"'})
         if "busy" in states:
@@ -422,6 +430,8 @@ class World:
     def _page(self, host: Host, request: Request) -> Resolution:
         states, path = host.states, request.path.partition(";")[0]
         doc = host.docs.get(path)
+        if path == "/not-there" and "soft-redirect" in states:
+            return self._reply(200, "<h1>Sorry</h1><p>The page that you look for is away.</p>")
         if doc is None and self._listing_token(host, path):
             return self._reply(200, self._listing(host, path))
         if "fault-words" in states and doc is not None:
@@ -429,6 +439,8 @@ class World:
             return self._reply(200, f"<h1>Oops</h1><p>{fault}</p>")
         if doc is None or doc.gone in (404, 410):
             status = 404 if doc is None else doc.gone
+            if "soft-redirect" in states:
+                return self._reply(302, "", {"Location": "/not-there"})
             if "wobble" in states:
                 status = (404, 410)[host.hits % 2]
             if "soft-404-words" in states:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from email.utils import formatdate
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgpack
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.extraction.sitemap import ANYWHERE
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.hosts import HostPace, Lease
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
@@ -552,6 +554,25 @@ def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World)
         assert len(visited) == len(folders) + (2 if day else 4)  # two were kept
         frontier.checkpoint({})
         assert not set(folders) & set(world.run(world.begin("due", per_day=2)))  # within an hour
+
+
+def test_a_file_that_is_older_than_at_its_visit_was_put_back_and_is_due(world: World) -> None:
+    """One with the same time, to the minute, is not."""
+    files, then = [f"file:///srv/a/{name}" for name in "xyz"], world.clock.now - 5 * DAY
+    frontier = world.begin("due", per_day=2)
+    frontier.add([frontier.entry(url, url) for url in files])
+    while lease := world.next(frontier):
+        record = FetchRecord(UrlState.STORED, world.clock.now, 200)
+        if lease.url in files:
+            record.last_modified = formatdate(then, usegmt=True)
+        frontier.acknowledge(lease, record)
+    frontier.checkpoint({})
+    world.clock.now += 2 * DAY
+    frontier = world.begin("due", per_day=2)
+    rows = [then, then - 9 * DAY, then + 300]
+    listed = [at // 60 * 60 + ANYWHERE.total_seconds() for at in rows]
+    assert frontier.signalled(zip(files, listed, strict=True), "file:///srv/a/") == 1
+    assert world.run(frontier, 1) == [files[1]]
 
 
 def test_requests_are_counted_by_purpose(world: World) -> None:
