@@ -147,6 +147,8 @@ class World:
         ]
         self._first = [event.host for event in begin if event.what == "pages"]
         for event in begin:
+            if event.what == "credentials":
+                self.hosts[event.host].states[event.what] = event.argument
             for _ in range(int(event.argument) if event.what == "pages" else 0):
                 self._add(self.hosts[event.host])
 
@@ -585,7 +587,7 @@ class World:
         return self._reply(200, text, {"Content-Type": "application/atom+xml"})
 
 
-_BEGIN = ("pages", "edits", "adds", "tls")
+_BEGIN = ("pages", "edits", "adds", "tls", "credentials")
 _TO_HOST = ("move-host", "move-below", "split")
 OF_CRAWL = ("crawl-clock", "list", "approve")
 """Events of the crawl: the clock of one night is some days ahead; the operator approves a list."""
