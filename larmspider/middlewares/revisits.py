@@ -469,7 +469,8 @@ class _Judge:
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
             self.refresh.redirects_to(self.entry.host, self.entry.key, _redirect_in(page))
             return None
-        if not (target := _redirect_in(page)):
+        target = _redirect_in(page)
+        if target in ("", self.refresh.exact_of(self.entry)):  # it wants a cookie, for one
             return Observation.FAILED
         self.target = target = self.refresh.end_of(self.entry, target)
         there, before = self.refresh.record_of(target), self.visit.link_signature
