@@ -40,8 +40,8 @@ from larmspider.urls.normalizer import UrlForms
 
 
 def _is_put_back(visit: FetchRecord, listed: float) -> bool:
-    """Whether a folder lists a file with an earlier time than it had at its last visit: somebody
-    has put back an old version. Rows have no seconds, and ANYWHERE is added to them."""
+    """Whether a folder lists a file with an earlier time than it had at its last visit, as
+    after an old version was put back. Rows have no seconds, and ANYWHERE is added to them."""
     known = http_time(visit.last_modified) if is_file(visit.url) else None
     return known is not None and listed - ANYWHERE.total_seconds() + 60 < known
 
