@@ -8,7 +8,7 @@ than HTML become plain text or a download: no declared type is passed on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from lxml import etree
@@ -94,6 +94,7 @@ _TEXT = frozenset({"application/json", "application/xml", "application/javascrip
 SHOWN_CHARS = 500_000
 """Characters of a text that are shown."""
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
+_LISTS = frozenset(("ul", "ol", "menu"))
 _PARTED = BLOCKS | BREAKS | REGIONS.keys()
 _SKIPPED = HIDDEN | {
     "head", "noscript", "object", "svg", "nav", "button", "select", "datalist", "textarea",
@@ -103,11 +104,14 @@ _SKIPPED = HIDDEN | {
 @dataclass(frozen=True, slots=True)
 class Block:
     """A piece of a text: a heading, a paragraph, or as it stands (``pre``). ``page`` of a document
-    begins with it; 0: none does."""
+    begins with it; 0: none does. ``level``: of a heading, 1 to 6; else the number of lists around
+    the piece. ``mark``: a list item begins with it (``-``, ``3.``)."""
 
     kind: str
     text: str
     page: int = 0
+    level: int = 0
+    mark: str = ""
 
 
 def shown_blocks(blocks: Iterable[Block]) -> tuple[list[Block], bool]:
@@ -116,7 +120,7 @@ def shown_blocks(blocks: Iterable[Block]) -> tuple[list[Block], bool]:
     for block in blocks:
         if left <= 0:
             return shown, False
-        shown.append(Block(block.kind, block.text[:left], block.page))
+        shown.append(replace(block, text=block.text[:left]))
         left -= len(block.text)
     return shown, left >= 0
 
@@ -135,14 +139,16 @@ def html_blocks(markup: bytes) -> list[Block]:
 
 
 def _blocks(root: etree._Element) -> Iterator[Block]:
-    kinds, pieces = ["p"], list[str]()
+    kinds, pieces, lists, mark, level = ["p"], list[str](), list[int](), "", 0
 
     def ended() -> Iterator[Block]:
-        text = "".join(pieces)
+        nonlocal mark
+        kind, text = kinds[-1], "".join(pieces)
         pieces.clear()
-        text = text.strip("\n") if kinds[-1] == "pre" else " ".join(text.split())
+        text = text.strip("\n") if kind == "pre" else " ".join(text.split())
         if text:
-            yield Block(kinds[-1], text)
+            yield Block(kind, text, level=level if kind == "h" else len(lists), mark=mark)
+            mark = ""
 
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -151,12 +157,24 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
             if tag in _PARTED:
                 yield from ended()
                 kinds.pop()
+            if tag in _LISTS:
+                lists.pop()
+                mark = ""
             pieces.append(element.tail or "")
             continue
         if tag in _PARTED:
             yield from ended()
             kind = "h" if tag in _HEADINGS else "pre" if tag == "pre" else kinds[-1]
             kinds.append(kind)
+        if tag in _LISTS:
+            lists.append(0)
+        elif tag in _HEADINGS:
+            level = int(tag[1])
+        elif tag == "li" and lists:
+            lists[-1] += 1
+            parent = element.getparent()
+            is_numbered = parent is not None and parent.tag == "ol"
+            mark = f"{lists[-1]}." if is_numbered else "-"
         if tag in _SKIPPED or _is_navigation(element.attrib):
             walk.skip_subtree()
         elif tag != "a" or not is_permalink(element.attrib, element.text or ""):
