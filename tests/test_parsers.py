@@ -36,7 +36,7 @@ OTHERS = frozenset(
     {"argon2", "isal", "joserfc", "ldap3", "tomlkit", "yarl"}
     | {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "cronsim"}
     | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
-    | {"nats", "numpy"}
+    | {"mcp", "nats", "numpy", "pydantic", "uvicorn"}
     | {"obstore", "playwright", "prometheus_client", "psycopg", "py3langid", "pyarrow", "pycurl"}
     | {"pydispatch", "re2", "redis", "rich", "scrapy", "scrapy_redis", "tantivy", "twisted"}
     | {"w3lib", "webencodings"}
@@ -190,6 +190,7 @@ WHERE: Mapping[str, Row] = {
         CRAWL, "512 KB, 10,000 tags, has_many_attributes()", "lxml", "xpath"
     ),
     "reports/stored_copy.py": row("web server", "2 MB, is_costly()", "lxml"),
+    "server/api/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     "web/views/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     # by media type
     "extraction/body_type.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long
 PLUGINS = sorted(path.parent.name for path in (PROJECT / "larmspider/plugins").glob("*/*.py"))
 PACKAGES = {
     "boto3", "botocore", "chardetng_py", "confluent_kafka", "isal", "joserfc", "ldap3",
-    "matplotlib", "nats", "obstore", "playwright", "psycopg", "pyarrow", "pyasn1",
+    "matplotlib", "mcp", "nats", "obstore", "playwright", "psycopg", "pyarrow", "pyasn1",
     "scrapyd", "warcio",
 }  # fmt: skip
 """Top modules of the extras' packages."""
@@ -166,6 +166,7 @@ def test_commands_name_what_is_missing(
     for command, extra in (
         (["export", "pages", "a.parquet"], "parquet"),
         (["import", "a.warc"], "warc"),
+        (["mcp"], "mcp"),
     ):
         done = scrapy(*command, cwd=tmp_path)
         assert (done.status, f"pip install 'larmspider[{extra}]'" in done.err) == (2, True), done

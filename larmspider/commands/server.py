@@ -108,6 +108,7 @@ class Command(LarmCommand):
         from larmspider.server.api.api import Server as Crawls
         from larmspider.server.api.crawls import Crawls as Acts
         from larmspider.server.api.push import Pushes
+        from larmspider.server.api.rate import Rate
         from larmspider.server.api.remote import tell
         from larmspider.server.app import build_server
         from larmspider.server.audit import Audit
@@ -164,8 +165,9 @@ class Command(LarmCommand):
 
         pushes = Pushes(manager, audit)
         crawls = Crawls(
-            Acts(manager, audit), store, secrets, Looks(home), people, pushes, watch, opened
-        )
+            Acts(manager, audit), store, secrets, Looks(home), people, pushes, watch, opened,
+            searches=Rate(settings.search_per_minute),
+        )  # fmt: skip
         app = build_server(crawls, guard, binding, self._source_of)
         address = LOOPBACK if is_first else binding.address
         server = await Server.start(app, address, binding.port)

@@ -1,8 +1,8 @@
 """The text of a page as Markdown, by section, for programs and assistants.
 
-    parts = html_parts(html_blocks(markup), document.sections)   # headings, lists, code
-    parts = text_parts(document.text, document.sections)         # of other documents
-    window(parts, 0, 20_000)                                     # the first 20,000 characters
+parts = html_parts(html_blocks(markup), document.sections)   # headings, lists, code
+parts = text_parts(document.text, document.sections)         # of other documents
+window(parts, 0, 20_000)                                     # the first 20,000 characters
 """
 
 from __future__ import annotations

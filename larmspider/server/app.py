@@ -24,7 +24,7 @@ from yarl import URL
 from larmspider.errors import HttpError
 from larmspider.server import actions
 from larmspider.server.api import api
-from larmspider.server.api.api import Server
+from larmspider.server.api.api import Found, Server
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import pages_of
 from larmspider.server.people import provider_acts
@@ -33,6 +33,7 @@ from larmspider.server.people.tokens import TokenGuard
 from larmspider.status.crawl_view import Source
 from larmspider.web.app import build
 from larmspider.web.reader import Reader
+from larmspider.web.request import WebRequest
 from larmspider.web.server import Binding
 from larmspider.web.site import SEARCH, proof_of, see_as
 
@@ -76,7 +77,10 @@ def build_server(
             raise HttpError(str(found.get("error", "The search failed.")), response.status)
         return dict(found)
 
-    api.add_routes(app.router, server, search_as)
+    async def ask(request: web.Request, answer: Callable[[WebRequest], Found]) -> Found:
+        return await mounts.ask(request, ALL, answer)
+
+    api.add_routes(app.router, server, search_as, ask)
     actions.add_routes(app.router, server, mounts)
     provider_acts.add_routes(app.router, server)
     base = "/crawls/{crawl:[A-Za-z0-9][A-Za-z0-9_-]*}"

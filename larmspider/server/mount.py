@@ -10,12 +10,17 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
 
 from aiohttp import web
 from yarl import URL
 
 from larmspider.web.prefix import INNER
-from larmspider.web.request import HTML
+from larmspider.web.request import HTML, WebRequest
+from larmspider.web.site import SITE, web_request
+
+Found = TypeVar("Found")
 
 MAX_OPEN = 16
 """Applications that are kept open; some 2 MB each. One more takes the place of the oldest."""
@@ -41,6 +46,16 @@ class Mounts:
         if base and isinstance(response, web.Response) and not response.prepared:
             _rebase(response, base)
         return response
+
+    async def ask(
+        self, request: web.Request, name: str, answer: Callable[[WebRequest], Found]
+    ) -> Found:
+        """The answer of a function over the pages of the application ``name``, in one of its
+        threads."""
+        site = (await self._app(name))[SITE]
+        asked = web_request(request)
+        asked = replace(asked, source=site.source, crawl_status=site.crawl_status)
+        return await site.work.run(answer, asked)
 
     async def _app(self, name: str) -> web.Application:
         app = self._open.get(name)

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.server.api.api import BASE, OPERATIONS
+from larmspider.server.api.api import BASE, OPERATIONS, Operation
 from larmspider.server.api.api import Server as Crawls
 from larmspider.server.api.crawls import Crawls as Acts
 from larmspider.server.api.openapi import as_text, description
@@ -192,6 +192,16 @@ def test_every_route_is_guarded(console: Console) -> None:
     assert [one.name for one in console.tokens.all()][:3] == ["operate-0", "read-1", "push-2"]
 
 
+def check_answer(operation: Operation, got: Got, status: int) -> None:
+    """The answer has this status, and fits its schema in the description."""
+    assert got.status == status, got.text
+    assert got.headers["Content-Type"] == "application/json; charset=utf-8"
+    document = description()
+    answers = document["paths"][BASE + operation.path][operation.method.lower()]["responses"]
+    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    jsonschema.validate(got.json, schema | {"components": document["components"]})
+
+
 def test_the_api_answers_as_it_is_described(console: Console) -> None:
     """Each operation is asked, and each answer fits its schema; so do errors."""
     operate = console.token("operate")
@@ -200,14 +210,7 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     def ask(name: str, path: str, body: object = None, status: int = 0) -> Any:
         operation = next(one for one in OPERATIONS if one.name == name)
         got = console.ask(BASE + path, operation.method, body, operate)
-        wanted = status or operation.status
-        assert got.status == wanted, got.text
-        assert got.headers["Content-Type"] == "application/json; charset=utf-8"
-        document = description()
-        pattern = BASE + operation.path
-        answers = document["paths"][pattern][operation.method.lower()]["responses"]
-        schema = answers[str(wanted)]["content"]["application/json"]["schema"]
-        jsonschema.validate(got.json, schema | {"components": document["components"]})
+        check_answer(operation, got, status or operation.status)
         asked.add(name)
         return got.json
 
@@ -297,6 +300,8 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     ask("preview", "/preview", {"crawl": {"kind": "push"}}, 400)
     ask("preview", "/preview", {"crawl": SEEDS, "name": "nix"}, 404)
     ask("preview", "/preview", {"crawl": {"seeds": ["x"]}}, 400)
+    ask("search", "/search?q=x", status=404)  # the others are in test_search_api.py
+    ask("page", "/page?url=http://h/a", status=404)
     assert asked == {one.name for one in OPERATIONS}  # test_server.py has a preview that is made
 
 

@@ -14,8 +14,9 @@ import pytest
 from larmspider.errors import CrawlDirError, HttpError
 from larmspider.items import Page
 from larmspider.server.api.api import BASE
-from larmspider.server.api.push import MAX_DOCUMENTS, Rate
+from larmspider.server.api.push import MAX_DOCUMENTS
 from larmspider.server.api.push_client import check
+from larmspider.server.api.rate import Rate
 from larmspider.server.config.crawl_file import CrawlFileError, parse_crawl, settings_of
 from larmspider.workdir import pushed as pushed_file
 from larmspider.workdir.pushed import (
@@ -211,7 +212,7 @@ def test_limits_of_rate_room_and_disk(console: Console, monkeypatch: pytest.Monk
 def test_the_rate_fills_up_again() -> None:
     """By the clock; senders do not share it."""
     now = [0.0]
-    rate = Rate(60, lambda: now[0])
+    rate = Rate(60, "documents", lambda: now[0])
     rate.took("a", 89)
     rate.check("b")
     with pytest.raises(HttpError) as error:

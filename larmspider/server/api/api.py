@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -24,6 +24,7 @@ from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.files import is_locked
 from larmspider.learned.deletes.notes import Notice
 from larmspider.server.api import api_types as types
+from larmspider.server.api import search as api_search
 from larmspider.server.api.crawls import By, Crawls, version_of
 from larmspider.server.api.push import (
     LINES,
@@ -35,6 +36,7 @@ from larmspider.server.api.push import (
     documents_in,
     is_lines,
 )
+from larmspider.server.api.rate import Rate
 from larmspider.server.config.crawl_file import CrawlFileError, Problem
 from larmspider.server.config.crawl_schema import WRITABLE, Crawl
 from larmspider.server.config.scope_check import scope_warnings
@@ -49,16 +51,18 @@ from larmspider.server.runs.manager import Manager
 from larmspider.server.runs.runs import STOPPED, tail_of
 from larmspider.server.runs.watch import Watch
 from larmspider.status.totals import TOTALS_FILE, Totals
-from larmspider.web.auth import EDIT, OPERATE, PUSH, READ
+from larmspider.web.auth import EDIT, OPERATE, PUSH, READ, SEARCH
 from larmspider.web.reader import MAX_NAME, Reader
-from larmspider.web.site import SITE, address_of, proof_of
-from larmspider.web.tries import tried_too_often
+from larmspider.web.request import WebRequest
+from larmspider.web.site import SITE, address_of, may_search, proof_of
+from larmspider.web.tries import network_of, tried_too_often
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import LOCK, MANIFEST
 
 BASE = "/api/v1"
 MAX_LOG_BYTES = 1_000_000
 JSON = "application/json"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Server:
     """Called once the first token is made; returns the address to which it led, or ""."""
     ports: list[int] = field(default_factory=list)
     """Ports of this server, which no look asks."""
+    searches: Rate = field(default_factory=Rate)
 
     @property
     def waits(self) -> list[Notice]:
@@ -85,6 +90,14 @@ class Server:
     @property
     def manager(self) -> Manager:
         return self.crawls.manager
+
+
+class Ask(Protocol):
+    """Answers a request with a function over the search of all crawls, in a thread."""
+
+    def __call__(
+        self, request: web.Request, answer: Callable[[WebRequest], Found]
+    ) -> Awaitable[Found]: ...
 
 
 SearchAs = Callable[[web.Request, Reader, str], Awaitable[dict[str, Any]]]
@@ -104,6 +117,7 @@ class Call:
     search: Callable[[Reader, str], Awaitable[dict[str, Any]]] | None = None
     request: web.Request | None = None
     """For operations that read the body themselves."""
+    ask: Ask | None = None
 
     @property
     def name(self) -> str:
@@ -383,6 +397,27 @@ async def pushed(call: Call) -> types.PushedDocument:
     return await asyncio.to_thread(read)
 
 
+async def search(call: Call) -> types.SearchAnswer:
+    return await _searched(call, api_search.search)
+
+
+async def page(call: Call) -> types.PageAnswer:
+    return await _searched(call, api_search.page)
+
+
+async def _searched(call: Call, answer: Callable[[WebRequest], Found]) -> Found:
+    """The answer, unless this token or address has asked for too many."""
+    assert call.request is not None
+    assert call.ask is not None
+    identity = proof_of(call.request).identity
+    who = f"address:{network_of(call.by.address)}"
+    if identity is not None:
+        who = identity.mark or identity.name
+    call.server.searches.check(who)
+    call.server.searches.took(who)
+    return await call.ask(call.request, answer)
+
+
 async def tokens(call: Call) -> types.TokenList:
     found = [
         types.TokenAnswer(
@@ -575,6 +610,24 @@ OPERATIONS = (
         query=("url", "collection"),
     ),
     Operation(
+        "GET",
+        "/search",
+        "Search the pages of all crawls",
+        search,
+        types.SearchAnswer,
+        scope=SEARCH,
+        query=api_search.SEARCH_QUERY,
+    ),
+    Operation(
+        "GET",
+        "/page",
+        "The text of a page as Markdown, by section",
+        page,
+        types.PageAnswer,
+        scope=SEARCH,
+        query=api_search.PAGE_QUERY,
+    ),
+    Operation(
         "GET", "/tokens", "All tokens, without the tokens themselves", tokens, types.TokenList
     ),
     Operation(
@@ -600,10 +653,10 @@ OPERATIONS = (
 )
 
 
-def add_routes(router: web.UrlDispatcher, server: Server, search_as: SearchAs) -> None:
+def add_routes(router: web.UrlDispatcher, server: Server, search_as: SearchAs, ask: Ask) -> None:
     """All operations; documents may be pushed to /api/index, too."""
     for operation in OPERATIONS:
-        handler = _handler(operation, server, search_as)
+        handler = _handler(operation, server, search_as, ask)
         for base in (BASE, "/api") if operation.path == "/index" else (BASE,):
             if operation.method == "GET":
                 router.add_get(base + operation.path, handler)
@@ -612,7 +665,7 @@ def add_routes(router: web.UrlDispatcher, server: Server, search_as: SearchAs) -
 
 
 def _handler(
-    operation: Operation, server: Server, search_as: SearchAs
+    operation: Operation, server: Server, search_as: SearchAs, ask: Ask
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handler(request: web.Request) -> web.StreamResponse:
         try:
@@ -620,7 +673,7 @@ def _handler(
             body = None if operation.body is None else await _body(request, operation.body)
             path, query = dict(request.match_info), dict(request.query)
             search = partial(search_as, request)
-            call = Call(server, by, path, query, body, search, request)
+            call = Call(server, by, path, query, body, search, request, ask)
             found = await operation.run(call)
         except CrawlFileError as error:
             return answered(_error(str(error), error.problems), 400)
@@ -645,6 +698,9 @@ def _allowed(request: web.Request, operation: Operation) -> By:
         raise HttpError(f"Refused: {reason}.", 403)
     if proof.wait:
         raise tried_too_often(proof.wait)
+    is_anonymous = proof.identity is None and "Authorization" not in request.headers
+    if operation.scope == SEARCH and is_anonymous and may_search(request):
+        return By("", address_of(request), SEARCH)
     if not proof.who:
         raise HttpError("Send a token as Authorization: Bearer TOKEN.", 401)
     lists = operation.scope == READ and proof.may(EDIT)

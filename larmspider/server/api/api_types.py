@@ -309,6 +309,120 @@ class SeenAs(Answer, frozen=True):
     hits: list[SeenHit]
 
 
+class HitSection(Answer, frozen=True):
+    anchor: str
+    heading: str
+
+
+class SearchHit(Answer, frozen=True):
+    """``snippet`` is HTML: escaped text, the words of the query in <b>. ``target`` is the URL to
+    open, with the section or the page of a PDF. ``type`` is the kind of the document."""
+
+    url: str
+    title: str
+    score: float | None
+    snippet: str
+    host: str
+    type: str
+    mime: str
+    language: str
+    size: int
+    fetched: float
+    missing_since: float | None
+    modified: float | None
+    depth: int | None
+    author: str
+    page: int | None
+    section: HitSection | None
+    other_pages: list[int]
+    target: str | None
+    container: str | None
+    copies: int
+    collection: str | None
+    fields: dict[str, list[str]]
+
+
+class BestLink(Answer, frozen=True):
+    url: str
+    title: str
+
+
+class BetterQuery(Answer, frozen=True):
+    query: str
+    total: int
+    total_all: int
+
+
+class SearchFacets(Answer, frozen=True):
+    """Counts of all matches by value."""
+
+    host: dict[str, int]
+    other_hosts: int
+    type: dict[str, int]
+    language: dict[str, int]
+    date: dict[str, int]
+    collection: dict[str, int]
+    fields: dict[str, dict[str, int]]
+    unreachable: dict[str, int]
+    label: dict[str, int]
+
+
+class SearchAnswer(Answer, frozen=True):
+    """``total`` pages match, ``total_all`` of them with all words that matter. ``instead`` is the
+    query that was searched in place of one that finds next to nothing. ``offset`` hits come before
+    these; ``more``: others follow."""
+
+    query: str
+    total: int
+    total_all: int
+    instead: str | None
+    also: list[str]
+    no_filters: list[str]
+    not_typed: list[str]
+    best_bets: list[BestLink]
+    offset: int
+    more: bool
+    seconds: float
+    suggestion: BetterQuery | None
+    filters: dict[str, Any]
+    hits: list[SearchHit]
+    facets: SearchFacets | None
+
+
+class PageSection(Answer, frozen=True):
+    """``anchor`` is null where no link leads to the section, ``level`` is 0 without a heading.
+    ``text`` is Markdown and begins with the heading."""
+
+    anchor: str | None
+    heading: str
+    level: int
+    target: str | None
+    text: str
+
+
+class PageAnswer(Answer, frozen=True):
+    """``chars`` is the length of the page, or of the requested section. ``sections`` are
+    the text from ``start`` on; ``next`` is the start of the rest, null at the end. Blank lines
+    between sections count 2. ``cut``: the page is longer than what is kept of it for readers."""
+
+    url: str
+    target: str | None
+    title: str
+    language: str
+    type: str
+    mime: str
+    author: str
+    modified: float | None
+    fetched: float
+    collection: str | None
+    section: str | None
+    start: int
+    next: int | None
+    chars: int
+    cut: bool
+    sections: list[PageSection]
+
+
 class TokenList(Answer, frozen=True):
     tokens: list[TokenAnswer]
 

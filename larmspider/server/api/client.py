@@ -23,6 +23,8 @@ _MAX_BYTES = 10_000_000
 
 
 class Address(NamedTuple):
+    """``token`` is "" for a search that is open."""
+
     url: str
     token: str
 
@@ -76,9 +78,9 @@ async def ask(
     what the server refuses, WaitError if it takes nothing now, CrawlDirError where it cannot be
     reached."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    headers = {"Authorization": f"Bearer {address.token}"} | (
-        {"Content-Type": kind} if kind else {}
-    )
+    headers = {"Content-Type": kind} if kind else {}
+    if address.token:
+        headers["Authorization"] = f"Bearer {address.token}"
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,

@@ -16,11 +16,12 @@ from larmspider import __version__
 from larmspider.server.api.api import BASE, OPERATIONS, Operation
 from larmspider.server.api.api_types import Error, PushDocument
 from larmspider.server.config.crawl_schema import Crawl
+from larmspider.web.auth import SEARCH
 
 _REFUSED = {
     "400": "The body or a value cannot be used", "401": "No token", "403": "Not with this token",
     "404": "Not there", "409": "Not in this state", "413": "Too large", "415": "Not this type",
-    "429": "Too many wrong tokens, or documents", "507": "The disk is full",
+    "429": "Too many wrong tokens, documents or searches", "507": "The disk is full",
 }  # fmt: skip
 
 
@@ -59,13 +60,18 @@ def _operation(one: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.text,
-        "description": f"Needs a token with the scope {one.scope}.",
+        "description": _needs(one),
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"\{(\w+)\}", one.path)
         ]
         + [
-            {"name": name, "in": "query", "required": name == "url", "schema": {"type": "string"}}
+            {
+                "name": name,
+                "in": "query",
+                "required": name in ("url", "q"),
+                "schema": {"type": "string"},
+            }
             for name in one.query
         ],
         "responses": answers,
@@ -78,6 +84,11 @@ def _operation(one: Operation) -> dict[str, Any]:
         bodies = {kind: {"schema": file if kind == "*/*" else document} for kind in one.kinds}
         found["requestBody"] = {"required": True, "content": bodies}
     return found
+
+
+def _needs(one: Operation) -> str:
+    needed = f"Needs a token with the scope {one.scope}"
+    return needed + (" or read, none where the search is open." if one.scope == SEARCH else ".")
 
 
 def _content(*kinds: type) -> dict[str, Any]:

@@ -11,7 +11,6 @@ the collection, which stores it (spiders/push.py).
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -39,6 +38,7 @@ from larmspider.formatting import counted, printable, size
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.server.api.api_types import PushAnswer, PushAnswers, PushDocument
 from larmspider.server.api.crawls import By
+from larmspider.server.api.rate import Rate, too_many
 from larmspider.server.audit import Audit
 from larmspider.server.config.crawl_file import settings_of
 from larmspider.server.config.crawl_schema import MAX_URL
@@ -78,35 +78,6 @@ class Collection:
     fields: frozenset[str]
 
 
-class Rate:
-    """Limits the documents of each sender: ``per_minute`` at once, and the same number a minute."""
-
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._clock = per_minute, clock
-        self._left: dict[str, tuple[float, float]] = {}
-
-    def check(self, who: str) -> None:
-        """Raises HttpError for who has sent too many."""
-        left, _ = self._now(who)
-        if left < 1:
-            secs = (1 - left) / self._most * 60
-            raise _too_many(f"More than {self._most:,} documents a minute", secs)
-
-    def took(self, who: str, documents: int) -> None:
-        left, now = self._now(who)
-        self._left[who] = left - documents, now
-
-    def _now(self, who: str) -> tuple[float, float]:
-        now = self._clock()
-        left, at = self._left.get(who, (float(self._most), now))
-        return min(self._most, left + (now - at) * self._most / 60), now
-
-
-def _too_many(why: str, secs: float) -> HttpError:
-    seconds = max(1, math.ceil(secs))
-    return HttpError(why + "; try again in {seconds} s.", 429, seconds=seconds)
-
-
 class Pushes:
     def __init__(
         self, manager: Manager, audit: Audit, clock: Callable[[], float] = time.monotonic
@@ -114,7 +85,7 @@ class Pushes:
         self._manager, self._audit = manager, audit
         settings = manager.settings
         self.max_bytes, self._max_waiting = settings.push_bytes, settings.push_waiting_bytes
-        self._rate = Rate(settings.push_per_minute, clock)
+        self._rate = Rate(settings.push_per_minute, "documents", clock)
         self._reading = asyncio.Semaphore(MAX_REQUESTS)
         self._known: dict[str, tuple[CrawlEntry, Collection]] = {}
 
@@ -245,7 +216,7 @@ class Pushes:
         with Pushed.open(collection.directory) as pushed:
             if pushed.waiting_bytes() > self._max_waiting:
                 waits = f"More than {size(self._max_waiting)} of {collection.name} wait"
-                raise _too_many(f"{waits} to be stored", _FULL_SECS)
+                raise too_many(f"{waits} to be stored", _FULL_SECS)
             results = iter(pushed.put(kept))
         answers = []
         for one in found:

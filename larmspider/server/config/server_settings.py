@@ -72,6 +72,15 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         int,
         Meta(ge=1_000_000, le=1 << 40, description="Pushed bytes of a collection that may wait"),
     ] = 1_000_000_000
+    search_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Searches and pages that a token, or an address, may ask the API for in a"
+            " minute",
+        ),
+    ] = 300
     notify: Annotated[
         str,
         Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
