@@ -190,6 +190,7 @@ WHERE: Mapping[str, Row] = {
         CRAWL, "512 KB, 10,000 tags, has_many_attributes()", "lxml", "xpath"
     ),
     "reports/stored_copy.py": row("web server", "2 MB, is_costly()", "lxml"),
+    "plugins/export/passages.py": row(CRAWL, "2 MB, is_costly()", "html_blocks"),
     "server/api/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     "web/views/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     # by media type

@@ -1,4 +1,4 @@
-"""scrapy export WHAT FILE: pages, text, links or hosts of a crawl as one file."""
+"""scrapy export WHAT FILE: pages, text, passages, links or hosts of a crawl as one file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from larmspider.formatting import counted, doing, printable, size
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options] pages|text|links|hosts|removed FILE"
+        return "[options] pages|text|passages|links|hosts|removed FILE"
 
     def short_desc(self) -> str:
-        return "Write a crawl's pages, text, links or host graph into a file"
+        return "Write a crawl's pages, text, passages, links or host graph into a file"
 
     def long_desc(self) -> str:
         return (
             "The end of FILE says how: .jsonl, .csv or .parquet; pages also .warc.gz, hosts also"
-            " .graphml. A crawl may be running meanwhile (docs/export.md)."
+            " .graphml, passages only .jsonl. A crawl may be running meanwhile (docs/export.md)."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

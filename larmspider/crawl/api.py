@@ -53,6 +53,11 @@ class CrawledPage:
         return self._crawl.directory.body(self._stored)
 
     @property
+    def stored(self) -> StoredPage:
+        """Where the body lies."""
+        return self._stored
+
+    @property
     def body_file(self) -> Path | None:
         """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for others.
         Raises CrawlDirError where it is gone."""

@@ -30,16 +30,19 @@ from larmspider.frontier.storage.records import host_of
 from larmspider.items import Page, part_url
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
 from larmspider.pipelines.records import read_records
+from larmspider.plugins.export import passages
 from larmspider.plugins.warc.pipeline import FOLDER, cdxj_of, cdxj_records, warc_files
 from larmspider.plugins.warc.records import info_record, page_records
 
 PAGES, TEXT, LINKS, HOSTS, REMOVED = "pages", "text", "links", "hosts", "removed"
+PASSAGES = "passages"
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     PAGES: {
         "url": str, "status": int, "mime": str, "size": int, "title": str, "fetched": datetime,
         "depth": int, "from_page": str,
     },
     TEXT: {"url": str, "title": str, "language": str, "text": str},
+    PASSAGES: passages.COLUMNS,
     LINKS: {
         "from_page": str, "to_page": str, "to_page_normalized": str, "type": int, "anchor": str,
     },
@@ -70,9 +73,10 @@ def format_of(what: str, name: str) -> str:
     if what not in COLUMNS:
         raise ConfigError(f"{what}: expected one of {', '.join(COLUMNS)}")
     own = [kind for kind, only in ALONE.items() if only == what]
-    found = next((kind for kind in (*TABLES, *own) if name.endswith(f".{kind}")), "")
+    kinds = TABLES[:1] if what == PASSAGES else (*TABLES, *own)
+    found = next((kind for kind in kinds if name.endswith(f".{kind}")), "")
     if not found:
-        ends = ", ".join(f".{kind}" for kind in (*TABLES, *own))
+        ends = ", ".join(f".{kind}" for kind in kinds)
         raise ConfigError(f"{name}: expected a name that ends in one of {ends}, for {what}")
     return found
 
@@ -94,10 +98,10 @@ def export(
     kind = format_of(what, path.name)
     if bodies and (what != PAGES or kind in ALONE):
         raise ConfigError(f"--bodies: expected pages as one of {', '.join(TABLES)}")
-    if since is not None and what not in (PAGES, TEXT):
-        raise ConfigError(f"--since: expected pages or text, not {what}")
+    if since is not None and what not in (PAGES, TEXT, PASSAGES):
+        raise ConfigError(f"--since: expected pages, text or passages, not {what}")
     if host and what == REMOVED:
-        raise ConfigError(f"--host: expected pages, text, links or hosts, not {what}")
+        raise ConfigError(f"--host: expected pages, text, passages, links or hosts, not {what}")
     if path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"{path}: expected the name of a file in a folder that exists")
     if path.exists() and not force:
@@ -164,6 +168,11 @@ def _rows(
         for page in _watched_pages(crawl, host, since, progress):
             if page.status == 200:
                 yield from _texts(page)
+    elif what == PASSAGES:
+        of = passages.Passages(crawl)
+        for page in _watched_pages(crawl, host, since, progress):
+            if page.status == 200:
+                yield from of.rows(page)
     elif what == LINKS:
         yield from _links(crawl, host, progress)
     elif what == REMOVED:
