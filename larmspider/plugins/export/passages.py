@@ -73,7 +73,7 @@ class Passages:
 
     def _rights(self, url: str) -> tuple[list[str] | None, list[Any] | None]:
         """The principals any of whom may read, None without an access list; and the lists of a
-        file, its own first, then those of the folders to enter."""
+        file, its own first, then the lists of the folders to enter."""
         name = self._crawl.directory.forms(url).exact
         slots = [(table, table.slot_of(name)) for table in self._tables]
         table, slot = next((one for one in slots if one[1]), (slots[0][0], None))
