@@ -48,6 +48,8 @@ _PLACES = frozenset(("x", "y", "dy"))
 """Roots of files whose such attributes name layers and shapes."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href", "src")
+_URLS = ("url", "xmlUrl", "htmlUrl")
+"""Attributes that name a page: of DocBook, OPML and enclosures of feeds."""
 _URL_ELEMENTS = frozenset(("link", "loc", "guid", "url", "uri", "id"))
 _WORD_2003 = b"http://schemas.microsoft.com/office/word/2003/wordml"
 _WORD_ROOTS = (
@@ -152,6 +154,9 @@ def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
     for element in root.iter("{*}*"):
         target = next((element.get(name) for name in _HREFS if element.get(name)), None)
         text = (element.text or "").strip()
+        for value in filter(None, map(element.get, _URLS)):
+            if value.startswith(("http://", "https://")):
+                builder.add_link(value, text)
         if target:
             builder.add_link(target, text)
         elif local_name(element) in _URL_ELEMENTS and text.startswith(("http://", "https://")):
