@@ -153,7 +153,9 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/workbook.py": row(DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "lxml", "extraction.documents", "extraction.xhtml"
+        DOCUMENTS,
+        _LIMITS,
+        *("lxml", "extraction.documents", "extraction.plain_text", "extraction.xhtml"),
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",

@@ -84,7 +84,7 @@ def _text_of(path: Path, kind: str) -> str | None:
     if b"\b" in body and kind == "text":  # bold letters are struck twice
         body = (_said_by("col", "-b", "-x", body=body) or "").encode()
     text = body.decode("utf-8", "replace")
-    if kind == "html":
+    if kind == "html" or text.startswith("<?xml"):
         page = _Page()
         page.feed(text)
         return "".join(page.pieces)
