@@ -315,13 +315,22 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
 
 def _mails(body: bytes) -> Iterator[Member]:
     if body.startswith(_MMDF):
-        mails = filter(None, _MMDF_LINE.split(body))
+        mails = filter(None, _between(_MMDF_LINE, body))
         yield from (Member(f"{number}.eml", mail, MAIL) for number, mail in enumerate(mails, 1))
     elif body.startswith(_BABYL):
-        for number, mail in enumerate(_BABYL_MAIL.split(body)[1:], 1):
-            yield Member(f"{number}.eml", _of_babyl(mail), MAIL)
+        for number, mail in enumerate(_between(_BABYL_MAIL, body)):
+            if number:  # options stand before the first mail
+                yield Member(f"{number}.eml", _of_babyl(mail), MAIL)
     else:
         yield from _mails_of_mbox(body)
+
+
+def _between(line: re.Pattern[bytes], body: bytes) -> Iterator[bytes]:
+    at = 0
+    for found in line.finditer(body):
+        yield body[at : found.start()]
+        at = found.end()
+    yield body[at:]
 
 
 def _of_babyl(mail: bytes) -> bytes:
