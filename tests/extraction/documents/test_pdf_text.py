@@ -38,6 +38,18 @@ def test_the_number_of_a_note_is_no_letter_of_the_word(drawn: bytes, found: str)
     assert text(drawn) == found
 
 
+@pytest.mark.parametrize(
+    ("drawn", "found"),
+    [
+        (rb"Guib) Tj [(\264)300] TJ (e, M) Tj [(\250)300] TJ (uller", "Guibé, Müller"),
+        (rb"geht\264s", "geht´s"),
+        (rb"a\250b \264x", "a¨b ´x"),
+    ],
+)
+def test_an_accent_that_is_drawn_over_a_letter_is_part_of_it(drawn: bytes, found: str) -> None:
+    assert text(drawn) == found
+
+
 def test_text_beside_the_page_moves_no_space() -> None:
     outside = b"out9side) Tj 1 0 0 1 100 300 Tm (" + raised(b"word", b"3", b"")
     assert text(b"in) Tj 1 0 0 1 5000 500 Tm (" + outside).split() == ["in", "word", "3"]
