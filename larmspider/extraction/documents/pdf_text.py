@@ -58,7 +58,7 @@ _ACCENTS = dict(
         strict=True,
     )
 )
-_ACCENTED = re.compile(f"([{''.join(_ACCENTS)}])([^\\W\\d_])")
+_ACCENTED = re.compile(f"[{''.join(_ACCENTS)}]")
 _MAX_LINES = 500
 """Lines of a page whose first letter is looked at."""
 _LEAST_ANGLE = 0.02  # radians
@@ -73,8 +73,9 @@ def text_of(text_page: Any, creator: str = "") -> str:
         pieces, done = list[str](), 0
         for at in sorted(changes):
             end, new = changes[at]
-            pieces += text[done:at], new
-            done = end
+            if at >= done:
+                pieces += text[done:at], new
+                done = end
         text = "".join(pieces) + text[done:]
     for mark in HYPHENS:
         text = text.replace(mark, "")
@@ -100,17 +101,21 @@ def _changes(text_page: Any, text: str, creator: str) -> dict[int, tuple[int, st
 
 
 def _accented(letters: _Letters, text: str) -> dict[int, tuple[int, str]]:
-    """Accents that are drawn over the letter behind them, and this letter, as one letter."""
-    changes = {}
-    for found in _ACCENTED.finditer(text):
-        accent, letter = found.groups()
-        whole = unicodedata.normalize("NFC", letter.replace("ı", "i") + _ACCENTS[accent])
-        if found.end() > letters.count:
-            continue
-        left, right, *_ = letters.box(found.start())
-        first, last, *_ = letters.box(found.start() + 1)
-        if first <= (left + right) / 2 <= last:
-            changes[found.start()] = found.end(), whole
+    """Accents that are drawn over the letter beside them, and this letter, as one letter."""
+    changes: dict[int, tuple[int, str]] = {}
+    if not _ACCENTED.search(text):
+        return {}
+    for found in _ACCENTED.finditer(text, 0, letters.count):
+        at = found.start()
+        left, right, *_ = letters.box(at)
+        for other in (at + 1, at - 1):
+            if not 0 <= other < letters.count or not text[other].isalpha():
+                continue
+            first, last, *_ = letters.box(other)
+            if first <= (left + right) / 2 <= last:
+                whole = text[other].replace("ı", "i") + _ACCENTS[text[at]]
+                changes[min(at, other)] = max(at, other) + 1, unicodedata.normalize("NFC", whole)
+                break
     return changes
 
 

@@ -42,6 +42,7 @@ def test_the_number_of_a_note_is_no_letter_of_the_word(drawn: bytes, found: str)
     ("drawn", "found"),
     [
         (rb"Guib) Tj [(\264)300] TJ (e, M) Tj [(\250)300] TJ (uller", "Guibé, Müller"),
+        (rb"Guib) Tj [(e)560] TJ [(\264)-220] TJ (, x", "Guibé, x"),
         (rb"geht\264s", "geht´s"),
         (rb"a\250b \264x", "a¨b ´x"),
     ],
