@@ -53,6 +53,7 @@ from larmspider.pipelines.reextract import (
 )
 from larmspider.pipelines.store import Store
 from larmspider.urls.file_urls import is_file
+from larmspider.workdir.pushed import stored_access
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class SearchIndexPipeline(Store):
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
             unreached=partial(_answers, crawler, signals.unreached),
-            sources=Sources.from_settings(settings),
+            sources=Sources.from_settings(
+                settings, partial(stored_access, options.larm_dir(settings))
+            ),
             access_secs=options.seconds(settings, "LARM_ACCESS_SECS", minimum=60.0),
         )
         crawler.signals.connect(store.links_to, signal=signals.links_to)
