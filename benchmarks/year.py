@@ -57,6 +57,7 @@ from tests.support.forking import ForkServer
 from tests.support.recovery.synced_only import compiler
 
 EVENTS = Path(__file__).with_name("year_events.tsv")
+RARE_EVENTS = Path(__file__).with_name("rare_events.tsv")
 CLOCK = Path(__file__).with_name("virtual_clock.c")
 BEGIN = datetime(2030, 3, 1, 2, tzinfo=UTC).timestamp()
 WEEK = 7
@@ -66,7 +67,7 @@ LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
     "forbidden": 10, "scope": 1, "move-below": 366, "split": 366, "wall": 8, "sso": 8,
     "ok-words": 8, "fault-words": 8, "ring": 8, "crawl-clock": -1,
-    "robots-errors": 10, "self-redirect": 10, "consent": 10,
+    "self-redirect": 10, "consent": 10,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
 NAMES = (

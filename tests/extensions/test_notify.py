@@ -16,6 +16,7 @@ from larmspider.extensions.notify import NotifyExtension
 from larmspider.frontier.part import NotesMemory
 from larmspider.frontier.storage.backend import Backend
 from larmspider.learned.deletes.delete_gate import DeleteGate
+from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.notes import (
     DELETES,
     LOGIN,
@@ -108,15 +109,16 @@ def test_a_move_that_the_end_of_a_run_finds_is_told(
     assert told(tmp_path) == ["moved of h:80", "scope of h:80"]
 
 
-def test_undecided_pages_of_a_login_that_has_expired_are_not_told_of_again(
+def test_undecided_pages_of_an_expired_login_or_a_move_are_not_told_of_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = MemoryBackend()
     page = Waiting("http://h/a", "login", "kept", 1_000.5, "")
-    backend.put_note(note_of("h:80"), HostDeletes(undecided={b"k" * 16: page}).pack())
-    for seen in ("login", "locked"):
+    move = HostMove("h:80", "new:80", 1_000.5, 8)
+    backend.put_note(note_of("h:80"), HostDeletes({}, {b"k" * 16: page}, move).pack())
+    for seen, cause in (("login", LOGIN), ("moved", MOVED), ("locked", LOGIN)):
         notice = Notice(UNDECIDED, "h:80", f"{seen} for 7 days", seen)
-        for earlier in (LOGIN, ""):
+        for earlier in (cause, ""):
             folder = tmp_path / f"{seen}-{earlier}"
             folder.mkdir()
             with monkeypatch.context() as context:
