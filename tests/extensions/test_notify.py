@@ -16,7 +16,6 @@ from larmspider.extensions.notify import NotifyExtension
 from larmspider.frontier.part import NotesMemory
 from larmspider.frontier.storage.backend import Backend
 from larmspider.learned.deletes.delete_gate import DeleteGate
-from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.notes import (
     DELETES,
     LOGIN,
@@ -114,17 +113,15 @@ def test_undecided_pages_of_an_expired_login_or_a_move_are_not_told_of_again(
 ) -> None:
     backend = MemoryBackend()
     page = Waiting("http://h/a", "login", "kept", 1_000.5, "")
-    move = HostMove("h:80", "new:80", 1_000.5, 8)
-    backend.put_note(note_of("h:80"), HostDeletes({}, {b"k" * 16: page}, move).pack())
+    backend.put_note(note_of("h:80"), HostDeletes(undecided={b"k" * 16: page}).pack())
     for seen, cause in (("login", LOGIN), ("moved", MOVED), ("locked", LOGIN)):
         notice = Notice(UNDECIDED, "h:80", f"{seen} for 7 days", seen)
         for earlier in (cause, ""):
             folder = tmp_path / f"{seen}-{earlier}"
             folder.mkdir()
             with monkeypatch.context() as context:
-                if earlier:
-                    run(folder, context, earlier, backend=backend)
-                run(folder, context, backend=backend, notices=[notice])
+                whats = [earlier] if earlier else []
+                run(folder, context, *whats, backend=backend, notices=[notice])
             is_told = f"{seen} for 7 days" in told(folder)
             assert is_told == (seen == "locked" or not earlier)
 
