@@ -372,6 +372,10 @@ LARM_CLASS_DEEP_PAGES = 50
 # The same for all pages of a host.
 LARM_CLASS_HOST_PAGES = 250
 
+# Pages of one class in a row that each lead to several new URLs of the class, while no other page
+# links to these (texts at random); then its further URLs are held. 0 is no limit.
+LARM_CLASS_ENDLESS_PAGES = 1_000
+
 # --- Which URLs are one page --------------------------------------------------------------------
 
 # The crawler fetches a URL as it was found; the forms are for comparison only. URLs that the

@@ -93,7 +93,7 @@ def _lines(trap: Trap) -> list[str]:
     ]
     for sample in trap.samples:
         repeats = f"  {sample.repeats}" if sample.repeats else ""
-        lines.append(f"  not new  {sample.url}{repeats}")
+        lines.append(f"  {trap.shown:<8} {sample.url}{repeats}")
     if trap.drop:
         lines.append(f"  {trap.drop} changes nothing: LARM_SESSION_IDS may name it")
     return [*lines, f"  rule     {trap.line or trap.no_line}"]

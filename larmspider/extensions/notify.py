@@ -62,7 +62,7 @@ _CAUSES: Mapping[str, str] = {Observation.LOGIN: LOGIN, Observation.MOVED: MOVED
 """Notices about a host that explain why some of its pages are undecided, by what visits see."""
 TOLD = "deletes-told.json"
 """A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
-server shows the events of its crawls (server/watch.py)."""
+server shows the events of its crawls (server/runs/watch.py)."""
 
 
 class NotifyExtension:

@@ -136,8 +136,11 @@ class SeedWatchExtension:
             if host is None:
                 continue  # refused by a filter, or another worker's
             if self._has_failed(host):
+                states = self._states(scheduler, host, self._by_host[name])
+                if UrlState.LEASED in states:
+                    continue  # its page is being stored
                 seeds = self._by_host.pop(name)
-                if not self._is_of_pages(scheduler, host, seeds):
+                if states != {UrlState.STORED}:
                     self._say(seeds, self._why(host))
             elif host.record.robots_time >= self._began or host.record.slot_secs is not None:
                 if not self._seeds.intersection(self._by_host[name]):
@@ -151,14 +154,15 @@ class SeedWatchExtension:
             return True
         return bool(record.failures or record.parks) and record.last_failure >= self._began
 
-    def _is_of_pages(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> bool:
-        """Whether an error status of some page says nothing about the seeds, which are stored."""
-        if self._anew or host.record.waits_for_login or not is_status(host.record.last_kind):
-            return False
+    def _states(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> set[UrlState]:
+        """The states of seeds whose host has failed by the error status of some page, which says
+        nothing about seeds that are stored. Empty for other failures."""
+        if host.record.waits_for_login or not is_status(host.record.last_kind):
+            return set()
         entry, backend = scheduler.frontier.entry, scheduler.frontier.backend
         forms = [(seed, *self._forms(seed)) for seed in seeds]
         keys = [entry(seed, normalized, exact=exact).key for seed, normalized, exact in forms]
-        return {*backend.check(keys)} == {UrlState.STORED}
+        return {*backend.check(keys)}
 
     def _why(self, host: Host) -> str:
         if host.record.waits_for_login:

@@ -192,6 +192,9 @@ class PageBuilder:
         if "data-method" in attributes or "data-turbo-method" in attributes:
             method = attributes.get("data-method") or attributes.get("data-turbo-method") or ""
             nofollow |= method.strip().lower() not in ("", "get")
+        if "onclick" in attributes:
+            nofollow |= "confirm(" in (attributes.get("onclick") or "")
+        nofollow |= "data-confirm" in attributes or "data-turbo-confirm" in attributes
         self.links.append((href or "", ORDINARY, text, nofollow))
 
     def section(self, anchor: str, heading: str) -> None:

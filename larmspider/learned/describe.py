@@ -319,7 +319,7 @@ def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
         " whose turn comes is fetched all the same, fewer the longer nothing new comes of them"
     )
     for url, found_on in record.samples or ():
-        yield f"not new: {url}, found on {found_on}"
+        yield f"{record.shown}: {url}, found on {found_on}"
 
 
 def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:

@@ -147,6 +147,7 @@ def budgets(settings: Settings) -> Budgets:
         of_class=options.integer(settings, "LARM_CLASS_PAGES", minimum=0),
         deep=options.integer(settings, "LARM_CLASS_DEEP_PAGES", minimum=0),
         of_host=options.integer(settings, "LARM_CLASS_HOST_PAGES", minimum=0),
+        endless=options.integer(settings, "LARM_CLASS_ENDLESS_PAGES", minimum=0),
     )
 
 

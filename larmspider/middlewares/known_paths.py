@@ -9,8 +9,8 @@ the same format (start with a copy of the packaged file):
     url   [?&]id=  except /commit/    not where the second expression is found
     host  *.ads.example               a host pattern with * and ?
 
-On hosts with a login (docs/sign-in.md) URLs that act are refused as well (urls/acting.py),
-independent of the file.
+URLs that sign out, delete or edit are refused on all hosts, and on hosts with a login
+(docs/sign-in.md) further URLs that act (urls/acting.py), independent of the file.
 
 Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).
 The first such link is followed without the way back, the others are refused.
@@ -29,7 +29,7 @@ from larmspider.errors import ConfigError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.urls.acting import acts
+from larmspider.urls.acting import acts, changes
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
 from larmspider.urls.signing_in import form_of, sign_in
@@ -134,9 +134,11 @@ class KnownPathsFilter(UrlFilter):
             if is_known(host) or is_known(host.rsplit(":", 1)[0]):
                 return f"known host {host}"
         pattern = self.patterns.match(url) or self._match_with_exceptions(url)
-        if pattern is None and self.sites is not None:
-            return acts_signed_in(url, self.sites)
-        return None if pattern is None else f"known path {pattern}"
+        if pattern is not None:
+            return f"known path {pattern}"
+        if word := changes(url):
+            return f"signs out or changes something: {word}"
+        return None if self.sites is None else acts_signed_in(url, self.sites)
 
     def _match_with_exceptions(self, url: str) -> str | None:
         for rule, pattern, exception in self._with_exceptions:

@@ -2,16 +2,18 @@
 X-Robots-Tag.
 
 Links that a script sends by another method than GET are treated the same, as Rails and Turbo write
-them: <a data-method=delete>.
+them: <a data-method=delete>. The same holds for links that ask before they act:
+<a data-confirm="Sure?">, <a onclick="return confirm('Sure?')">.
 
     LARM_HOST_RULES={"wiki.example": {"nofollow": "ignore"}}
 
 follows the links of that host's pages anyway. Links that act (urls/acting.py) are never
-followed for it, nor are nofollow links on a page that has links by another method.
+followed for it, nor are nofollow links on a page that has links of these two kinds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_METHOD = b"-method"
-"""Occurs in the markup of pages with links by another method: data-method, data-turbo-method."""
+_SENDS = re.compile(rb"-method|-confirm|\bconfirm\(")
+"""Occurs in the markup of pages with links by another method, or that ask for a confirmation."""
 
 
 class NofollowFilter(UrlFilter):
@@ -47,13 +49,13 @@ class NofollowFilter(UrlFilter):
     def reject_link(self, link: Link, page: Page) -> str | None:
         if not (page.nofollow or link.nofollow):
             return None
-        may_be_method = link.nofollow and (_METHOD in page.body or not page.body)
+        may_be_method = link.nofollow and (not page.body or _SENDS.search(page.body) is not None)
         if not may_be_method and self._ignores(host_of(page.url)):
             act = acts(link.normalized or link.url)
             return None if act is None else f"says nofollow, which is ignored here, but acts: {act}"
         if page.nofollow:
             return "the page says nofollow"
-        return "the link says nofollow, or a method (data-method)"
+        return "the link says nofollow, a method (data-method), or asks for a confirmation"
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if page.nofollow:

@@ -30,6 +30,7 @@ from larmspider.learned.traps.host_traps import (
     HOST,
     WAITING,
     ClassRecord,
+    ClassState,
     HostTraps,
     name_of,
 )
@@ -84,6 +85,8 @@ class Trap:
     line: str = ""
     drop: str = ""
     no_line: str = ""
+    shown: str = "not new"
+    """The label of the samples."""
 
 
 def traps_in(crawl: CrawlDir) -> list[Trap]:
@@ -110,7 +113,7 @@ def traps_in(crawl: CrawlDir) -> list[Trap]:
             name, why = name_of(host, record.text), record.in_words()
             line, no_line = rules.line(record)
             of = (name, host, why, record.pages, record.held, samples, line)
-            found.append(Trap(*of, changes_nothing(samples), no_line))
+            found.append(Trap(*of, changes_nothing(samples), no_line, record.shown))
     return sorted(found, key=lambda trap: (-trap.held, trap.name))
 
 
@@ -163,7 +166,7 @@ class _Rules:
 
     def line(self, record: ClassRecord) -> tuple[str, str]:
         """The shortest line that fits the class, or "" and why there is none."""
-        if record.is_content:
+        if record.is_content and record.state is not ClassState.ENDLESS:
             return "", "none: it would refuse new pages, too"
         if why := _NO_LINE.get(record.text, ""):
             return "", why

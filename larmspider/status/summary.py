@@ -347,8 +347,8 @@ class Summary:
             )
         if self.held:
             yield (
-                f"{'left':<11} {counted(self.held, 'URL')} held: similar URLs had nothing new"
-                f" (LARM_TRAPS, LARM_CLASS_PAGES); {program.NAME} explain URL says why"
+                f"{'left':<11} {counted(self.held, 'URL')} held: similar URLs had nothing new,"
+                f" or no end (LARM_TRAPS, LARM_CLASS_PAGES); {program.NAME} explain URL says why"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget - self.held:
             were = "was" if self.given_up == 1 else "were"

@@ -11,7 +11,7 @@ removes some of them; the caller has to prove that they mean nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from larmspider.errors import ConfigError
 
@@ -32,16 +32,29 @@ DEFAULT_SESSION_IDS: tuple[str, ...] = (
 )
 """Names of session parameters, in any case; ``*`` is any characters (aspsessionidQQGGRT)."""
 
-_TOKEN = re.compile(r"(?:\A|[&;])([^=&;]+)=((?=[^&;]*[0-9])[0-9A-Za-z_-]{12,})(?=[&;]|\Z)")
+_DRAWN = (
+    r"(?:(?=[^&;/]*[0-9])[0-9A-Za-z_-]{12,}"
+    r"|(?=[^&;/]*[0-9])(?=[^&;/]*[A-Za-z])[0-9A-Za-z]{8,11}"
+    r"|(?=(?:[^&;/]*?[a-z][A-Z]){2})[A-Za-z]{10,})"
+)
+"""A value that looks as if drawn at random; letters alone have to change their case twice."""
+_TOKEN = re.compile(rf"(?:\A|[&;])([^=&;]+)=({_DRAWN})(?=[&;]|\Z)")
 _SEGMENT = re.compile(r"/\(([A-Z])\(([0-9A-Za-z_-]{12,})\)\)(?=[/?]|\Z)")
 IN_PATH = "path"
 """Name of a parameter that is a segment of the path: ``/(S(lit3py55t21z5v55vlm25s55))/``."""
+_LEAST_SEGMENT = 8
 _BARE_SEGMENT = re.compile(
-    r"/(?=[^/;]*[0-9])(?=[^/;]*[A-Za-z])([0-9A-Za-z]{16,})(?=/)"  # no slug: these have hyphens
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|(?!(?:.*[_-])?[A-Za-z]?[a-z]{3,}(?:[_-]|\Z))(?:[0-9]{10,}"
+    r"|(?=.*[0-9])(?=.*[A-Za-z])[0-9A-Za-z_-]{8,}|(?=(?:.*?[a-z][A-Z]){2})[A-Za-z]{10,})"
 )
-BARE_IN_PATH = "segment"
-"""Name of a parameter that is a whole segment, but the last one: ``/9f86d081884c7d65/item``."""
-_IN_SEGMENT = re.compile(r"(;[^=;/]+)=((?=[^;/]*[0-9])[0-9A-Za-z_-]{12,})(?=[;/]|\Z)")
+"""A whole segment that is a token: no slug (``chapter-12``), no date."""
+_LIKE_TOKEN = re.compile(r"(?=.*[0-9]|.+[A-Z])[0-9A-Za-z_-]{8,}")
+"""A segment in the place of tokens, of their length, that is another one."""
+_LAST = "*"
+"""Begins the name of a token in the last segment of a path: ``*12``, with its length. One that
+stands elsewhere, or behind segments without numbers, is named by these: ``/s/*12``."""
+_IN_SEGMENT = re.compile(rf"(;[^=;/]+)=({_DRAWN})(?=[;/]|\Z)")
 """A parameter behind a segment; its name begins with the semicolon: ``/item;trk=9f86d081884c``."""
 
 _ALLOWED = re.compile(r"[A-Za-z0-9._~*-]+")
@@ -90,11 +103,30 @@ def tokens_of(url: str) -> dict[str, str]:
     found = dict(_TOKEN.findall(query)) if query else {}
     if "(" in path and (segment := _SEGMENT.search(path)) is not None:
         found[IN_PATH] = segment[2]
-    if (segment := _BARE_SEGMENT.search(path)) is not None:
-        found[BARE_IN_PATH] = segment[1]
+    for _, value, names in _segments(path, _BARE_SEGMENT):
+        found |= dict.fromkeys(names, value)
     if ";" in path:
         found |= _IN_SEGMENT.findall(path)
     return found
+
+
+def _segments(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """The segments of a URL's path that match ``tokens``: the index among its parts between
+    slashes, the segment, and its names."""
+    parts = url.split("/")
+    first, last = (3, len(parts) - 1) if "://" in url else (1, len(parts) - 1)
+    for at in range(first, len(parts)):
+        value = parts[at].partition(";")[0] if ";" in parts[at] else parts[at]
+        if len(value) < _LEAST_SEGMENT or tokens.fullmatch(value) is None:
+            continue
+        before = "".join([f"{_fixed(one)}/" for one in parts[first:at]])
+        names = (f"/{before}*{len(value)}",) if before or at < last else ()
+        yield at, value, (*names, f"{_LAST}{len(value)}") if at == last else names
+
+
+def _fixed(segment: str) -> str:
+    """A segment before a token, as it is in the token's name: numbers and tokens vary."""
+    return "*" if any(map(str.isdigit, segment)) else segment.lower()
 
 
 def without(url: str, names: Collection[str]) -> str:
@@ -102,11 +134,20 @@ def without(url: str, names: Collection[str]) -> str:
     head, mark, query = url.partition("?")
     if IN_PATH in names:
         head = _SEGMENT.sub("", head)
-    if BARE_IN_PATH in names:
-        head = _BARE_SEGMENT.sub("", head, count=1)
+    if any("*" in name for name in names):
+        like = _segments(head, _LIKE_TOKEN)
+        drawn = [at for at, _, found in like if not set(found).isdisjoint(names)]
+        if drawn:
+            parts = head.split("/")
+            for at in reversed(drawn):
+                _, mark_of, more = parts[at].partition(";")
+                if mark_of:
+                    parts[at - 1] += mark_of + more
+                del parts[at]
+            head = "/".join(parts) if len(parts) > 3 or "://" not in head else f"{'/'.join(parts)}/"
     if ";" in head:
-        first, *parts = re.split("(;[^=;/]+=[^;/]*)", head)
-        head = first + "".join(one for one in parts if one.partition("=")[0] not in names)
+        first, *rest = re.split("(;[^=;/]+=[^;/]*)", head)
+        head = first + "".join(one for one in rest if one.partition("=")[0] not in names)
     if not mark:
         return head
     kept = [one for one in re.split("[&;]", query) if one.partition("=")[0] not in names]

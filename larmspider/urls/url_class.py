@@ -121,14 +121,15 @@ class UrlClasses:
     def __len__(self) -> int:
         return len(self._literals)
 
-    def of(self, url: str) -> UrlClass:
-        """The class of an absolute URL, in canonical form; the URL is remembered. 5 us."""
+    def of(self, url: str, *, learn: bool = True) -> UrlClass:
+        """The class of an absolute URL, in canonical form; it is remembered, with ``learn``.
+        5 us."""
         head, _, query = url.partition("?")
         segments = head.split("/")[3:]
         last = segments.pop() if segments else ""
         path, at, values = "/", 0, list[int]()
         for segment in segments:
-            is_literal = self._is_literal(at, segment, SIBLINGS)
+            is_literal = self._is_literal(at, segment, SIBLINGS, learn)
             if not is_literal:
                 values.append(_hash("/", segment))
             token = segment if is_literal else "*"
@@ -136,9 +137,9 @@ class UrlClasses:
             at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
         is_program = query and not any(one.lower() in _BEFORE_NAMES for one in segments)
         may_stay = is_program or path.endswith("/*/")
-        if last and not (may_stay and self._is_literal(at, last, SIBLINGS)):
+        if last and not (may_stay and self._is_literal(at, last, SIBLINGS, learn)):
             stem, suffix = split_suffix(last)
-            if suffix and not self._is_literal(crc32(b"*", at + 2), suffix, SIBLINGS):
+            if suffix and not self._is_literal(crc32(b"*", at + 2), suffix, SIBLINGS, learn):
                 suffix = ""
             values.append(_hash("/", stem if suffix else last))
             last = f"*{suffix}"
@@ -146,7 +147,7 @@ class UrlClasses:
         if not query:
             return UrlClass(path, (), (), tuple(values))
         if "=" not in query and not self._is_literal(
-            crc32(path.encode("utf-8", "surrogatepass"), 1), query, SIBLINGS
+            crc32(path.encode("utf-8", "surrogatepass"), 1), query, SIBLINGS, learn
         ):
             return UrlClass(path, (), ("*",), (*values, _hash("/", query)))
         pairs = sorted(dict(one.partition("=")[::2] for one in _SEPARATOR.split(query)).items())
@@ -154,20 +155,21 @@ class UrlClasses:
         for name, value in pairs:
             if name in _VIEWS:
                 place = crc32(f"{path}?{name}".encode("utf-8", "surrogatepass"))
-                if self._is_literal(place, value, VALUES):
+                if self._is_literal(place, value, VALUES, learn):
                     view.append(f"{name}={value}")
                     continue
             values.append(_hash(name, value))
         return UrlClass(path, tuple(name for name, _ in pairs), tuple(view), tuple(values))
 
-    def _is_literal(self, place: int, value: str, most: int) -> bool:
+    def _is_literal(self, place: int, value: str, most: int, learn: bool) -> bool:
         known = place << 32 | crc32(value.encode("utf-8", "surrogatepass"))
         if known in self._literals:
             return True
         if _ID.match(value) or self._siblings[place] >= most or len(self) >= MAX_LITERALS:
             return False
-        self._literals.add(known)
-        self._siblings[place] += 1
+        if learn:
+            self._literals.add(known)
+            self._siblings[place] += 1
         return True
 
     def pack(self) -> bytes:

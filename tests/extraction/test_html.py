@@ -238,6 +238,14 @@ def test_links_that_a_script_sends_by_another_method_are_not_followed():
     assert [link.nofollow for link in links] == [True, True, False, False, False]
 
 
+def test_links_that_ask_for_a_confirmation_are_not_followed():
+    links = page(
+        "<a href=1 data-confirm='Sure?'></a><a href=2 data-turbo-confirm=x></a>"
+        "<a href=3 onclick=\"return confirm('Sure?')\"></a><a href=4 onclick='show(1)'></a>"
+    ).links
+    assert [link.nofollow for link in links] == [True, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("markup", "text"),
     [

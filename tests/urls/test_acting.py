@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.urls.acting import acts, without_tokens
+from larmspider.urls.acting import acts, changes, without_tokens
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,51 @@ def test_tokens_are_not_for_logs() -> None:
     url = "http://w/x?do=logout;SecTok=ab&a=token&_csrf_token=c&token="
     assert without_tokens(url) == "http://w/x?do=logout;SecTok=***&a=token&_csrf_token=***&token="
     assert without_tokens("http://w/x") == "http://w/x"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "abmelden",
+        "konto/abmelden?from=7",
+        "d%C3%A9connexion",
+        "%D0%B2%D1%8B%D0%B9%D1%82%D0%B8",
+        "j_spring_security_logout",
+        "index.php?page=logout",
+        "page/7/delete",
+        "delete/7",
+        "seite/7/l%C3%B6schen",
+        "loeschen.php?id=7",
+        "article/7/supprimer",
+        "item/7/%D1%83%D0%B4%D0%B0%D0%BB%D0%B8%D1%82%D1%8C",
+        "item?%D0%B4%D0%B5%D0%B9%D1%81%D1%82%D0%B2%D0%B8%D0%B5=%D1%83%D0%B4%D0%B0%D0%BB%D0%B8%D1%82%D1%8C",
+        "posts/7?_method=delete",
+        "posts?op=del&n=7",
+        "item/7/edit",
+        "delete_item?id=start",
+        "removeitem.action?id=7",
+        "9f86d081884c/destroy",
+    ],
+)
+def test_signing_out_deleting_and_editing_are_known_without_a_login(target: str) -> None:
+    assert changes(f"http://w/{target}")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "manual/sql/delete",
+        "map/delete?lang=en",
+        "sql-delete.html",
+        "wiki/abmelden",
+        "docs/install",
+        "docs/edit/intro",
+        "howto/loeschen.html",
+        "search?q=logout",
+        "how-to-delete-a-page/7",
+        "editor/7",
+        "install/7",
+    ],
+)
+def test_articles_about_acts_are_fetched_where_nobody_is_signed_in(target: str) -> None:
+    assert changes(f"http://w/{target}") is None

@@ -28,7 +28,7 @@ def test_sites_without_end_are_held_and_others_lose_nothing(tmp_path: Path) -> N
     found = count(tmp_path, NAMES, 3)
     assert (found.ran.status, found.missing) == (0, [])
     assert max(found.asked.values()) < MOST
-    assert " URLs held: similar URLs had nothing new (LARM_TRAPS" in found.ran.out
+    assert " URLs held: similar URLs had nothing new, or no end (LARM_TRAPS" in found.ran.out
     shown = scrapy("traps", "--json", cwd=tmp_path)
     traps = shown.json["traps"]
     views = {trap["name"] for trap in traps if trap["host"].startswith("127.0.3.")}

@@ -146,9 +146,9 @@ class Merger(Part):
         """A URL that is queued and may have a session id."""
         if not tokens_of(entry.url):
             return
-        met = self._sessions.of(entry.host).met
-        if len(met) < MAX_MET:
-            met[entry.key] = entry.url
+        sessions = self._sessions.of(entry.host)
+        if len(sessions.met) < MAX_MET and sessions.names.open_in(entry.url):
+            sessions.met[entry.key] = entry.url
             self._sessions.touch(entry.host)
 
     def saw(self, entry: QueuedUrl, page: Page) -> None:

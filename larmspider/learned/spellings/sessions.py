@@ -23,6 +23,8 @@ PAGES = 3
 """Pages with a new value each that make a parameter a session id."""
 LINKS = 3
 """Links of such a page that differ beside the parameter."""
+MAX_NAMES = 500
+"""Names of a host that are looked at: a token in the path is named by the segments before it."""
 
 
 class SessionNames(msgspec.Struct, array_like=True):
@@ -33,10 +35,16 @@ class SessionNames(msgspec.Struct, array_like=True):
     values: dict[str, set[str]] = {}
     refuted: set[str] = set()
 
+    def open_in(self, url: str) -> dict[str, str]:
+        """The tokens of a URL about which something is left to learn."""
+        if len(self.refuted) + len(self.values) >= MAX_NAMES:
+            return {name: one for name, one in tokens_of(url).items() if name in self.values}
+        return {name: one for name, one in tokens_of(url).items() if name not in self.refuted}
+
     def saw(self, url: str, links: Iterable[str]) -> list[str]:
         """A page, and where it leads on its host: the names of the parameters that it has shown to
         be session ids. A page without such a parameter shows nothing."""
-        own = {name: one for name, one in tokens_of(url).items() if name not in self.refuted}
+        own = self.open_in(url)
         if not own:
             return []
         learned: list[str] = []
@@ -49,6 +57,7 @@ class SessionNames(msgspec.Struct, array_like=True):
             if len(values) != 1 or own[name] in values:
                 if values:
                     self.refuted.add(name)
+                    self.values.pop(name, None)
                 continue
             ((value, rests),) = values.items()
             if len(rests) >= LINKS:
@@ -56,5 +65,6 @@ class SessionNames(msgspec.Struct, array_like=True):
                 known.add(value)
                 if len(known) >= PAGES:
                     self.refuted.add(name)  # nothing is left to learn
+                    del self.values[name]
                     learned.append(name)
         return learned

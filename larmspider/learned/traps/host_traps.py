@@ -14,13 +14,15 @@ open         its URLs are fetched
 quarantined  with odds of 95 in 100, fewer than NEW_SHARE of its pages are new (NEW). The class
              with the fewest parameters of its path is the content, and is never quarantined
 spent        its budget is used up: the pages since the last new page had nothing new (SOME)
+endless      each of its pages led to several others of the class, and none of these is known from
+             another page: texts at random. A class with content has leaves, or links in common
 never        the operator has said that it is not a trap
 ===========  ================================================================================
 
-The URLs of a quarantined or spent class are held. One in PROBE is fetched, fewer the longer the
-probes find nothing new. New probes open the class again. A URL that promises a new page is
-never held (ClassRecord.expects_new()): for example, a URL with a new file name, where each new name
-has given a new page and each further revision has not.
+The URLs of a quarantined, spent or endless class are held. One in PROBE is fetched, fewer the
+longer the probes find nothing new. New probes open the class again. A URL that promises a new page
+is never held, but in an endless class (ClassRecord.expects_new()): for example, a URL with a new
+file name, where each new name has given a new page and each further revision has not.
 
 On a host with views, a URL waits behind URLs of classes that gave more new pages (_level()). This
 module does no I/O: trap_watch.py calls it, and acts.
@@ -31,10 +33,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from math import sqrt
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -93,6 +96,13 @@ TRIAL = 8
 """On a host with parameters the first 8 pages of each class are judged."""
 MAX_CLASSES, MAX_VALUES = 2_000, 8
 SAMPLES = 5
+BRANCHES = 2
+"""A page of an endless class leads to at least 2 new URLs of the class."""
+LEAST_LEAVES, LEAVES = 8, 20
+"""A class is endless while at most 8 of its pages, and 1 in 20, lead to nothing new, and at most
+the same number of its URLs is linked twice."""
+LOOKED_AT, MAX_GROWING = 30, 100
+"""Links of a page of each kind, and classes of a host, that are looked at for this."""
 ANY_PATH = "/**"
 HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
 WAITING = "the pages that wait behind all others"
@@ -106,16 +116,32 @@ class ClassState(IntEnum):
     QUARANTINED = 1
     SPENT = 2
     NEVER = 3
+    ENDLESS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
     """Limits of pages in a row with nothing new: in a class, among the URLs deep below the seeds,
-    on a host. 0: no limit."""
+    on a host. ``endless``: pages of a class in a row that lead to new pages alone. 0: no limit."""
 
     of_class: int = 150
     deep: int = 50
     of_host: int = 250
+    endless: int = 1_000
+
+
+@dataclass(slots=True)
+class Growth:
+    """The last pages of a class that led to new URLs of the class. ``leaves``: pages among these
+    that did not; ``shared``: hashes of URLs of the class to which more than one page led."""
+
+    pages: int = 0
+    leaves: int = 0
+    shared: set[int] = field(default_factory=set)
+
+    @property
+    def ends(self) -> bool:
+        return max(self.leaves, len(self.shared)) > LEAST_LEAVES + self.pages // LEAVES
 
 
 class ClassRecord(msgspec.Struct, array_like=True):
@@ -236,7 +262,7 @@ class ClassRecord(msgspec.Struct, array_like=True):
 
     @property
     def is_blocked(self) -> bool:
-        return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
+        return self.state in (ClassState.QUARANTINED, ClassState.SPENT, ClassState.ENDLESS)
 
     def note(self, share: float) -> None:
         self.ring = self.ring << 1 | (share >= NEW)
@@ -257,8 +283,15 @@ class ClassRecord(msgspec.Struct, array_like=True):
         """The setting that blocks the group."""
         if self.state is ClassState.QUARANTINED:
             return "LARM_TRAPS"
+        if self.state is ClassState.ENDLESS:
+            return "LARM_CLASS_ENDLESS_PAGES"
         of = {HOST: "LARM_CLASS_HOST_PAGES", DEEP_URLS: "LARM_CLASS_DEEP_PAGES"}
         return of.get(self.text, "LARM_CLASS_PAGES")
+
+    @property
+    def shown(self) -> str:
+        """The label of ``samples``."""
+        return "leads on" if self.state is ClassState.ENDLESS else "not new"
 
     def in_words(self) -> str:
         """``quarantined: 1 of its last 40 pages was new``, ``known by id: ...`` for content."""
@@ -266,6 +299,11 @@ class ClassRecord(msgspec.Struct, array_like=True):
         evidence = f"{self.new} of its last {self.judged} pages {were} new"
         if self.state is ClassState.SPENT:
             evidence = f"{self.barren} pages with nothing new in a row"
+        if self.state is ClassState.ENDLESS:
+            return (
+                "without end: its pages led to new pages alone, each to several that no other page"
+                " links to"
+            )
         if not self.is_blocked and self.held:
             return f"waits behind all others, where all gives little: {evidence}"
         if name := self._told_by():
@@ -329,11 +367,17 @@ class HostTraps:
     records: dict[int, ClassRecord] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     views: int = 0
-    """Fetches of pages with parameters, and delays of such pages."""
+    """Fetches of pages with parameters, and delays of such pages; views by path."""
+    views_by_path: int = 0
+    """Those by path, while the host had no other."""
+    repeats: bool = False
+    """Whether a page was not new: from then on values that were met before count for each class."""
     seen: Bloom = field(default_factory=Bloom)
     """Met.values of the fetched URLs."""
     fewest: dict[int, int] = field(default_factory=dict)
     """The fewest parameters of a class, by the shape of its path."""
+    growing: dict[int, Growth] = field(default_factory=dict)
+    """By group, in this run."""
 
     # URLs
 
@@ -380,14 +424,15 @@ class HostTraps:
             records.append(record)
         query = "?" in url
         named, values, seen = named and not query, found.values[:MAX_VALUES], -1
-        if self.views:
+        if self.views or self.repeats:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
         level = self._level(records, seen)
         if level >= LAST_LEVEL and self._may_be_view(records[0]):
             records.insert(-1, self._waiting())
         blocking = self._blocking(records, found.path)
-        if blocking is not None and records[0].expects_new(len(values), seen):
+        may_be_new = blocking is not None and blocking.state is not ClassState.ENDLESS
+        if may_be_new and records[0].expects_new(len(values), seen):
             blocking = None
         of = (tuple(records), group, blocking, False, query, named, 0)
         return Met(*of, values, seen, word, level)
@@ -408,7 +453,7 @@ class HostTraps:
     def holds_like(self, url: str) -> bool:
         """Whether URLs of the same class as a fetched URL are held, also if the class is young."""
         own, *wider = self.find(url, 0).records
-        if own.is_content:
+        if own.is_content and own.state is not ClassState.ENDLESS:
             return False
         if own.is_blocked or own.held or any(one.is_blocked and one.is_of_word for one in wider):
             return True
@@ -447,7 +492,7 @@ class HostTraps:
         pages that these led to, on whether its values are new, and on the parameters that it has
         beyond the content of its path."""
         own, *wider = records[:-1]
-        if own.state is ClassState.NEVER or not self.views:
+        if own.state is ClassState.NEVER or not (self.views or own.barren >= LEAST_BARREN):
             return 0
         share = 1.0
         for record in (*reversed(wider), own):
@@ -502,6 +547,8 @@ class HostTraps:
         if own.params or met.query or met.probe or is_doubtful or self.has_views:
             return True  # its text must be known when its views come
         barren = max(own.barren, host.barren)
+        if own.barren and len(met.values) > 2:
+            return True  # one of its values may tell which of its URLs are new
         step = 1 if barren >= DOUBTFUL else SAMPLED_IN_DOUBT if barren else SAMPLED
         return host.pages % step == 0
 
@@ -510,6 +557,11 @@ class HostTraps:
         """Whether the host has many pages with parameters, as applications do."""
         host = self.records.get(group_of(self.host, HOST))
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
+
+    @property
+    def has_no_parameters(self) -> bool:
+        """Whether all views of the host that are known are views by path."""
+        return self.views == self.views_by_path
 
     def note_view(self, met: Met, own_url: str, url: str) -> None:
         """The page ``own_url`` is a view of the page ``url`` (view_of.py): its class becomes a
@@ -528,11 +580,46 @@ class HostTraps:
             elif record.path != path and not record.wide and (is_twin or record.params > params):
                 record.path, record.params = path, max(record.params, params + 1)
 
+    def saw_links(self, met: Met, new: Sequence[str], known: Sequence[str]) -> bool:
+        """A page has come, with links to ``new`` URLs of its host and to ``known`` ones other than
+        itself and the page it was found on. Returns whether its class changes state."""
+        own, growth = met.records[0], self.growing.get(met.group)
+        if own.state is ClassState.NEVER or not self.budgets.endless:
+            return False
+        is_like_it = partial(self._is_of, met.group)
+        branches = len(new) >= BRANCHES and sum(map(is_like_it, new[:LOOKED_AT])) >= BRANCHES
+        if growth is None:
+            if not branches or len(self.growing) >= MAX_GROWING:
+                return False
+            growth = self.growing[met.group] = Growth()
+        growth.pages += 1
+        if branches:
+            linked = filter(is_like_it, known[:LOOKED_AT])
+            growth.shared.update(crc32(url.encode("utf-8", "surrogatepass")) for url in linked)
+        else:
+            growth.leaves += 1
+        if own.state is ClassState.ENDLESS:
+            own.vain = own.vain + 1 if branches else 0
+        if growth.ends:
+            del self.growing[met.group]
+            if own.state is ClassState.ENDLESS:
+                self._open(own, met.group)
+                return True
+        elif growth.pages >= self.budgets.endless and own.state is ClassState.OPEN:
+            own.state, own.vain = ClassState.ENDLESS, 0
+            self.growing[met.group] = Growth()
+            return True
+        return False
+
+    def _is_of(self, group: int, url: str) -> bool:
+        return group_of(self.host, str(self.classes.of(url, learn=False))) == group
+
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page with this share of new text has come. Returns whether a group changes state."""
         is_new, changed = share >= NEW, False
+        self.repeats |= not is_new
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
-        if met.blocked is not None:
+        if met.blocked is not None and met.blocked.state is not ClassState.ENDLESS:
             met.blocked.vain = 0 if is_new else met.blocked.vain + 1
             late = self._late(met.records)
             if late is not None and late is not met.blocked:
@@ -546,6 +633,8 @@ class HostTraps:
             if record.text == WAITING and met.blocked is not holder:
                 continue  # another record decides: this page is no evidence
             record.note(share)
+            if record.state is ClassState.ENDLESS:
+                continue  # saw_links() opens it
             if is_new and record.is_blocked:
                 if record.state is ClassState.SPENT or not is_expected:
                     changed |= self._opens(record, met, at)
@@ -681,7 +770,8 @@ class HostTraps:
             budget = {HOST: self.budgets.of_host, DEEP_URLS: self.budgets.deep}.get(
                 record.text, self.budgets.of_class
             )
-            if record.state is ClassState.SPENT and not 0 < budget <= record.barren:
+            is_within = record.state is ClassState.SPENT and not 0 < budget <= record.barren
+            if is_within or (record.state is ClassState.ENDLESS and not self.budgets.endless):
                 self._open(record, 0 if record.wide else number)
 
     # notes
@@ -700,6 +790,7 @@ class HostTraps:
         traps.records = note.records
         for record in note.records.values():
             traps.views += record.pages if record.params and not record.wide else 0
+            traps.repeats |= bool(record.samples)
             if not record.wide:
                 traps._note_fewest(record)
         return traps

@@ -27,6 +27,7 @@ from larmspider.items import REDIRECT, REQUISITE, Page
 from larmspider.learned.traps.host_traps import (
     MAX_LEVEL,
     NEW,
+    SAMPLES,
     SOME,
     Budgets,
     ClassRecord,
@@ -47,6 +48,8 @@ LEARN, REPORT, OFF = MODES = ("learn", "report", "off")
 """LARM_TRAPS."""
 NOT_TRAPS = "not-traps.txt"
 """In LARM_DIR: the classes that are no traps, a name_of() a line."""
+VISITED = "visited"
+"""The filter that rejects links to known URLs (middlewares/visited.py)."""
 SLICE = 500
 """Held URLs that are handed out again at a time: 15 ms."""
 CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
@@ -263,26 +266,55 @@ class TrapWatch(Part):
         known = self._hosts.of(entry.host)
         if not known.traps.has_views and names_formats(page.url, (link.url for link in page.links)):
             known.traps.views += 1  # the text of this page has to be known when these come
+        news = self._saw_links(entry, page, met, known)
         if not known.traps.wants_verdict(met):
-            return ""
-        of = view_of(page.url, page.from_page) if known.traps.has_views else ""
+            return news
+        of = _view_of(page, met, known.traps)
         if (share := self._share(page, met, known, bool(of))) is None:
-            return ""
+            return news
         known.pages += 1
         self._hosts.touch(entry.host)
         sample = (page.url, page.from_page)
         if share < NEW and of:
+            if known.traps.has_no_parameters and not known.traps.has_views:
+                known.traps.views_by_path += 1
+                known.traps.views += 1
             known.traps.note_view(met, page.url, of)
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
         if known.traps.opened and self._mode == LEARN:
             self._opening.add(entry.host)
         if not changed:
+            return news
+        known.urgent = True
+        held = [one for one in met.records if one.is_blocked and one not in blocked]
+        return "; ".join(filter(None, (news, *map(self._held_in_words, held))))
+
+    def _held_in_words(self, record: ClassRecord) -> str:
+        what = "are held from now on" if self._mode == LEARN else "would be held"
+        return f"URLs {record.text} {what}: {record.in_words()}"
+
+    def _saw_links(self, entry: QueuedUrl, page: Page, met: Met, known: _Known) -> str:
+        """Whether the pages of the class lead to new ones of it without end. As saw()."""
+        own, start = met.records[0], f"{page.url.split('/', 3)[2]}/"
+        new, old, here = list[str](), list[str](), (page.url, page.from_page)
+        for link in page.links:
+            if link.normalized and link.url.partition("://")[2].startswith(start):
+                if link.rejected_by is None:
+                    new.append(link.normalized)
+                elif link.rejected_by == VISITED and link.url not in here:
+                    old.append(link.normalized)
+        if not known.traps.saw_links(met, new, old):
             return ""
         known.urgent = True
-        news = [one for one in met.records if one.is_blocked and one not in blocked]
-        what = "are held from now on" if self._mode == LEARN else "would be held"
-        return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
+        self._hosts.touch(entry.host)
+        if own.is_blocked:
+            own.text = own.text or known.traps.names(entry.normalized, entry.depth)[0]
+            own.samples = [*(own.samples or ()), (page.url, page.from_page)][-SAMPLES:]
+            return self._held_in_words(own)
+        if self._mode == LEARN:
+            self._opening.add(entry.host)
+        return ""
 
     def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
         """The share of the page that is new; it may be a ``view`` of the one it was found on. None
@@ -338,3 +370,13 @@ class TrapWatch(Part):
             known.urgent = True
             self._opening.discard(host)
         return False
+
+
+def _view_of(page: Page, met: Met, traps: HostTraps) -> str:
+    """The URL of the page that this page may be a view of, or "". On hosts whose views are by path,
+    /page/7/print is one of /page/7, if other pages have such a segment."""
+    if traps.has_no_parameters and traps.repeats:
+        if met.named and page.url.startswith(f"{page.from_page}/"):
+            return page.from_page
+        return view_of(page.url, page.from_page)
+    return view_of(page.url, page.from_page) if traps.has_views else ""

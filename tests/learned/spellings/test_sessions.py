@@ -12,7 +12,7 @@ import pytest
 from larmspider.extraction.fingerprint import RecentPages
 from larmspider.items import Link, Page
 from larmspider.learned.spellings.sessions import SessionNames
-from larmspider.urls.session_ids import BARE_IN_PATH, IN_PATH, tokens_of, without
+from larmspider.urls.session_ids import IN_PATH, tokens_of, without
 from tests.support.frontier.site import Answer, Site
 
 
@@ -60,9 +60,41 @@ def test_tokens_and_what_is_left() -> None:
     assert without("http://h/(S(lit3py55t21z5v55vlm25s55))/a?n=1", (IN_PATH,)) == "http://h/a?n=1"
     assert tokens_of("http://h/a;t=9f86d081884c7d65/b;n=1") == {";t": "9f86d081884c7d65"}
     assert without("http://h/a;t=9f86d081884c7d65/b;n=1?t=1", (";t",)) == "http://h/a/b;n=1?t=1"
-    assert tokens_of("http://h/9f86d081884c7d65/b") == {BARE_IN_PATH: "9f86d081884c7d65"}
-    assert without("http://h/9f86d081884c7d65/b", (BARE_IN_PATH,)) == "http://h/b"
-    assert tokens_of("http://h/2026-01-31-how-to-install/files/9f86d081884c7d65") == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "names", "bare"),
+    [
+        ("http://h/9f86d081884c7d65/b", ["/*16"], "http://h/b"),
+        ("http://h/9f86d081884c7d65", ["*16"], "http://h/"),
+        ("http://h/s/9f86d081/b/c", ["/s/*8"], "http://h/s/b/c"),
+        ("http://h/p7/9f86d081?n=1", ["/*/*8", "*8"], "http://h/p7?n=1"),
+        ("http://h/s/0b1f9d3e-77aa-4b52-9c11-53f08e2c7a10/b", ["/s/*36"], "http://h/s/b"),
+        ("http://h/s/-gAgvf0-qAchitsa5Bey_u/b", ["/s/*22"], "http://h/s/b"),
+        ("http://h/s/aBcDefGhij/b", ["/s/*10"], "http://h/s/b"),
+        ("http://h/s/1764501234/b", ["/s/*10"], "http://h/s/b"),
+        ("http://h/s/9f86d081;n=1/b", ["/s/*8"], "http://h/s;n=1/b"),
+    ],
+)
+def test_a_segment_that_is_a_token_is_named_by_its_place(
+    url: str, names: list[str], bare: str
+) -> None:
+    assert list(tokens_of(url)) == names
+    assert [without(url, [name]) for name in names] == [bare] * len(names)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "2026-01-31-how-to-install/b",
+        "chapter-12/b",
+        "20260131/b",
+        "2026-01-31/b",
+        "international/b",
+    ],
+)
+def test_slugs_and_dates_are_no_tokens(path: str) -> None:
+    assert tokens_of(f"http://h/{path}") == {}
 
 
 class SessionSite(Site):
@@ -109,6 +141,8 @@ def run(text: Callable[[str], str], link: str, items: int = 8) -> SessionSite:
         "/(S({t}))/n={n}",
         "/s/n={n};trk={t}",
         "/{t}/n={n}",
+        "/s/{t}/{n}",
+        "/{n}x/{t}",
     ],
 )
 def test_session_ids_of_any_name_do_not_make_a_site_infinite(link: str) -> None:

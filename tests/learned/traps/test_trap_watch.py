@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -602,3 +603,65 @@ def test_each_time_a_quarantine_ends_it_takes_one_new_page_more() -> None:
         assert visited(*[1.0] * (new - 1)) is ClassState.QUARANTINED
         assert visited(1.0) is ClassState.OPEN
         traps = HostTraps.unpack(traps.pack(), "h:80")
+
+
+def maze(target: str) -> Reply:
+    """Each page has words of its own, and links to three new pages."""
+    name = target.removeprefix("/maze/")
+    links = [f"/maze/{name}{branch}" for branch in "xyz"]
+    if target == "/":
+        links = ["/maze/v", "/doc/0"]
+    if target.startswith("/doc/"):
+        number = int(target[5:])
+        links = [f"/doc/{n}" for n in (number + 1, number // 2) if n < CONTENT]
+        return page("Document", document(number), *links)
+    return page("Words", words(crc32(name.encode()), 40), "/", *links)
+
+
+def tree(target: str) -> Reply:
+    """Nodes with three branches each down to level 5, none of them linked twice."""
+    name = target.removeprefix("/node/").strip("/")
+    links = [f"/node/{name}{branch}" for branch in "xyz"] if len(name) < 5 else []
+    return page("Node", words(crc32(name.encode()), 40), *links)
+
+
+def test_texts_at_random_without_end_are_held_and_explained(backend: LmdbBackend) -> None:
+    walk = Walk(maze, backend, budgets=Budgets(endless=60)).run()
+    assert {f"/doc/{n}" for n in range(CONTENT)} <= {*walk.fetched}
+    assert len(walk.fetched) < 60 + CONTENT + 40
+    assert backend.counts().queued == backend.counts().held > 100
+    assert ["/maze/* are held from now on: without end" in news for news in walk.news] == [True]
+
+
+def test_held_pages_at_random_are_fetched_without_such_a_budget(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "frontier")
+    walk = Walk(maze, backend, budgets=Budgets(endless=60)).run()
+    walk.frontier.checkpoint({})
+    backend.close()
+    backend = LmdbBackend(tmp_path / "frontier")
+    assert Walk(maze, backend, budgets=Budgets(endless=60)).run().fetched == []
+    backend.close()
+    backend = LmdbBackend(tmp_path / "frontier")
+    more = Walk(maze, backend, budgets=Budgets(endless=0)).run(100)
+    assert len(more.fetched) == 100
+    backend.close()
+
+
+def test_a_tree_with_leaves_is_stored_whole(backend: LmdbBackend) -> None:
+    """121 pages come before the first leaf."""
+    walk = Walk(tree, backend, budgets=Budgets(endless=200)).run(2_000)
+    assert walk.news == []
+    assert len(walk.fetched) == sum(3**level for level in range(6))
+
+
+def woven(target: str) -> Reply:
+    """300 pages; each has two links that are new, and two into what is known."""
+    number = int(target.removeprefix("/page/").strip("/") or 0)
+    others = [2 * number + 1, 2 * number + 2, number * 7 // 11, number * 5 // 13]
+    return page("Page", words(number, 40), *(f"/page/{n}" for n in others if n < 300))
+
+
+def test_pages_with_links_in_common_are_no_maze(backend: LmdbBackend) -> None:
+    walk = Walk(woven, backend, budgets=Budgets(endless=60)).run()
+    assert walk.news == []
+    assert len(walk.fetched) == 301

@@ -33,6 +33,7 @@ class Walk:
         self.site = site
         self.fetched: list[str] = []
         self.news: list[str] = []
+        self.known: set[str] = {f"{H}/"}
         self.forms = UrlForms(Canonicalizer(), HostResolver())
         self.clock = Clock()
         backend = backend or MemoryBackend(Disk())
@@ -72,8 +73,12 @@ class Walk:
                 page.links = [Link(f"{H}{location}", type=REDIRECT)]
                 self.add([location], page, redirects=lease.entry.redirects + 1)
             else:
-                found = [link.url for link in page.links if link.url.startswith(f"{H}/")]
-                self.add([url.removeprefix(H) for url in found], page)
+                found = [link for link in page.links if link.url.startswith(f"{H}/")]
+                for link in found:
+                    link.normalized = self.forms(link.url).normalized
+                    link.rejected_by = "visited" if link.url in self.known else None
+                    self.known.add(link.url)
+                self.add([link.url.removeprefix(H) for link in found], page)
             self.news += [news for news in [self.traps.saw(lease.entry, page)] if news]
             self.frontier.answered(lease, 0.01)
             visit = FetchRecord(UrlState.STORED, 1.0, status=reply.status, url=lease.url)
