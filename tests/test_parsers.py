@@ -153,7 +153,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/workbook.py": row(DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
+        DOCUMENTS, _LIMITS, "lxml", "extraction.documents", "extraction.xhtml"
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
