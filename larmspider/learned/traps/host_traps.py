@@ -231,6 +231,14 @@ class ClassRecord(msgspec.Struct, array_like=True):
                 largest, found = more, at
         return found
 
+    @property
+    def known_are_old(self) -> bool:
+        """Whether URLs with a known value gave next to no new pages, and others gave new ones."""
+        if (at := self.telling(len(self.tally or b"") // 4)) is None or self.tally is None:
+            return False
+        again, new_again = self.tally[4 * at + 2 : 4 * at + 4]
+        return again >= LEAST_PAGES and upper_share(new_again, again) < NEW_SHARE
+
     def expects_new(self, values: int, seen: int) -> bool:
         """Whether a URL with this number of Met.values and this Met.seen promises a new page,
         whatever the last pages were. The host's value confirms the class's: the filter takes 1 in
@@ -438,9 +446,12 @@ class HostTraps:
         return Met(*of, values, seen, word, level)
 
     def _may_be_view(self, own: ClassRecord) -> bool:
-        """Whether a class has parameters, and is not known to be the content of its path."""
+        """Whether a class has parameters, and is not known to be the content of its path; or has
+        none, and shows repeated pages alone on a host with views."""
+        if not own.params:
+            return own.found <= 1 and own.judged >= LEAST_PAGES and self.has_views
         is_least = own.params <= self.fewest.get(own.path, own.params)
-        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+        return not (is_least and own.found >= LEAST_PAGES)
 
     def _waiting(self) -> ClassRecord:
         number = group_of(self.host, WAITING)
@@ -698,6 +709,8 @@ class HostTraps:
     def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
         if budget and record.barren >= budget:
             return ClassState.SPENT
+        if not record.wide and record.barren >= LEAST_PAGES and record.known_are_old:
+            return ClassState.QUARANTINED
         if (
             record.params
             and record.judged >= (WINDOW if record.text == WAITING else LEAST_PAGES)

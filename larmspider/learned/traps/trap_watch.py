@@ -15,6 +15,7 @@ evidence since then, and no URL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ MARKS = 500
 """Pages with parameters of a host that are remembered: they may be views of what comes."""
 COPIES = 4
 """Pages that say nothing new and count as copies of one; more of them use up budgets."""
+_REVISION = re.compile(r"[/=](?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}(?=[/?&;.]|$)")
+"""A hash in a URL: a page of a revision is not a version of a manual, of which each counts."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -342,7 +345,8 @@ class TrapWatch(Part):
                     for record in views:
                         record.retract()
                     share = 1.0  # else the content would wait behind its views
-        if not view and share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
+        is_version = not view and share < SOME and not _REVISION.search(page.url)
+        if is_version and known.shown.times_said(rows, NEW, COPIES) < COPIES:
             return SOME  # one more version of a manual is not new, and no step of a trap
         return share
 
