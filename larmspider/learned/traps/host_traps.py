@@ -30,11 +30,12 @@ module does no I/O: trap_watch.py calls it, and acts.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache, partial
 from hashlib import blake2b
+from itertools import islice
 from math import sqrt
 from typing import NamedTuple
 from zlib import crc32
@@ -591,7 +592,7 @@ class HostTraps:
             elif record.path != path and not record.wide and (is_twin or record.params > params):
                 record.path, record.params = path, max(record.params, params + 1)
 
-    def saw_links(self, met: Met, new: Sequence[str], known: Sequence[str]) -> bool:
+    def saw_links(self, met: Met, new: Sequence[str], known: Iterable[str]) -> bool:
         """A page has come, with links to ``new`` URLs of its host and to ``known`` ones other than
         itself and the page it was found on. Returns whether its class changes state."""
         own, growth = met.records[0], self.growing.get(met.group)
@@ -605,7 +606,7 @@ class HostTraps:
             growth = self.growing[met.group] = Growth()
         growth.pages += 1
         if branches:
-            linked = filter(is_like_it, known[:LOOKED_AT])
+            linked = filter(is_like_it, islice(known, LOOKED_AT))
             growth.shared.update(crc32(url.encode("utf-8", "surrogatepass")) for url in linked)
         else:
             growth.leaves += 1
@@ -709,7 +710,8 @@ class HostTraps:
     def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
         if budget and record.barren >= budget:
             return ClassState.SPENT
-        if not record.wide and record.barren >= LEAST_PAGES and record.known_are_old:
+        may_be_old = not (record.wide or record.params) and record.barren >= LEAST_PAGES
+        if may_be_old and record.known_are_old:
             return ClassState.QUARANTINED
         if (
             record.params
