@@ -25,10 +25,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import year_world
 from benchmarks.meter import ROOT
-from benchmarks.year import BEGIN, virtual_clock
-from benchmarks.year_world import DAY, World
+from benchmarks.year import BEGIN, EVENTS, virtual_clock
+from benchmarks.year_world import DAY, World, read_events
 from tests.support.crawling import FAST
 from tests.support.recovery.synced_only import compiler
 
@@ -116,9 +115,9 @@ def main() -> None:
     if compiler() is None:
         parser.error("there is no C compiler: apt-get install gcc libc6-dev")
     folder = Path(tempfile.mkdtemp(prefix="watch-"))
-    year_world.NEW.clear()
+    events = [one for one in read_events(EVENTS) if one.what in ("pages", "edits")]
     try:
-        with World(options.seed, ()) as world:
+        with World(options.seed, events) as world:
             code, minutes, speed = options.code.resolve(), options.minutes, options.speed
             means = watch(world, code, folder, minutes=minutes, speed=speed)
     finally:

@@ -2,11 +2,13 @@
 
     python -m benchmarks.year [--days 366] [--every 1] [--seed 1] [--per-day 0]
     python -m benchmarks.year --code ../before      # the same year with an older checkout
+    python -m benchmarks.year --days 90 --events benchmarks/rare_events.tsv
 
 The servers of benchmarks/year_world.py live through benchmarks/year_events.tsv and through random
 edits, which depend on the seed alone. Each night ``scrapy crawl intranet -a refresh=due`` runs as a
 process whose clock is set to 2 o'clock of that day (virtual_clock.c, which takes a C compiler).
-No operator approves anything. Each week the search index is compared with the servers:
+No operator approves anything, unless an event says so. Each week the search index is compared with
+the servers:
 
 =========  ========================================================================================
 shown      pages in the index
@@ -49,7 +51,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.meter import ROOT
-from benchmarks.year_world import DAY, PASSWORD, USER, World, read_events
+from benchmarks.year_world import DAY, PASSWORD, USER, Event, World, read_events
 from tests.support.crawling import FAST
 from tests.support.forking import ForkServer
 from tests.support.recovery.synced_only import compiler
@@ -62,7 +64,9 @@ LISTED_DAYS = 14
 """Days after which a listed page should be in the index."""
 LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
-    "forbidden": 10, "scope": 1,
+    "forbidden": 10, "scope": 1, "move-below": 366, "split": 366, "wall": 8, "sso": 8,
+    "ok-words": 8, "fault-words": 8, "ring": 8, "crawl-clock": -1,
+    "robots-errors": 10, "self-redirect": 10, "consent": 10,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
 NAMES = (
@@ -124,6 +128,8 @@ class Year:
         self.conditions: list[Told] = []
         self.listed_since: dict[str, int] = {}
         self.dead: dict[str, int] = {}  # URL -> the day on which it was dead first
+        self.there: list[set[str]] = []
+        """The pages that the servers had on each day."""
         self.on_list = set[str]()
         """URLs that `scrapy deletes` has listed at the end of a week."""
         self._notices = 0
@@ -131,9 +137,14 @@ class Year:
         (folder / "told").touch()
         sites = folder / "sites.toml"
         sites.write_text(
-            f'[[site]]\nhosts = "{world.hosts["closed"].base}"\nscheme = "http"\nauth = "basic"\n'
-            f'user = "{USER}"\npassword = "{PASSWORD}"\n'
-            f'[[site]]\nhosts = "{world.hosts["secure-tls"].base}"\nverify = false\n'
+            "".join(
+                f'[[site]]\nhosts = "{host.base}"\nscheme = "http"\nauth = "basic"\n'
+                f'user = "{USER}"\npassword = "{PASSWORD}"\n'
+                if "credentials" in states
+                else f'[[site]]\nhosts = "{host.base}"\nverify = false\n'
+                for host, states in ((one, one.states) for one in world.hosts.values())
+                if "credentials" in states or host.tls
+            )
         )
         sites.chmod(0o600)
         self.settings = FAST | {
@@ -157,15 +168,13 @@ class Year:
         """Run the crawl, or its refresh, at 2 o'clock; what it said at its end."""
         now = BEGIN + day * DAY
         for event in self.world.go_to(day, now):
-            argument = int(event.argument) if event.argument.isdigit() else 0
-            if event.what == "scope":
-                argument = 366
-            least = LASTING.get(event.what)
-            if least is not None and event.argument != "off":
-                lasts = argument or self._lasts(event.host, event.what, day)
-                if lasts >= least:
-                    address = self.world.hosts[event.host].base.partition("://")[2]
-                    self.conditions.append(Told(day, event.host, event.what, address))
+            if event.what == "crawl-clock":
+                now += int(event.argument) * DAY
+            elif event.what in ("list", "approve"):
+                self._approve(event, now)
+            self._condition(event, day)
+        while len(self.there) <= day:
+            self.there.append(self.world.there())
         words = [f"-s{name}={value}" for name, value in self.settings.items()]
         words += [
             "-a",
@@ -175,14 +184,38 @@ class Year:
         out = self._run(now, "crawl", "intranet", "-a", "start=@seeds", *words)
         lines = (self.folder / "told").read_text().splitlines()
         for line in lines[self._notices :]:
-            for one in self.conditions:
-                if one.address in line and day - one.day < LASTING[one.what] + 120:
+            named = [one for one in self.conditions if one.address in line]
+            first = min((line.index(one.address) for one in named), default=0)
+            known = [one for one in named if line.index(one.address) == first]
+            for one in known:
+                if day - one.day < LASTING[one.what] + 120:
                     one.notices.append(day)
-            print(f"  {day:3} told: {line}", flush=True)
+            print(f"  {day:3} told: {line}{'' if known else ' (of no condition)'}", flush=True)
         self._notices = len(lines)
         for url in self.world.urls():
             self.listed_since.setdefault(url, day)
         return out
+
+    def _condition(self, event: Event, day: int) -> None:
+        """Note a condition of which the operator should hear."""
+        least = LASTING.get(event.what)
+        if least is None or event.argument == "off":
+            return
+        lasts = int(event.argument) if event.argument.lstrip("-").isdigit() else 0
+        if event.what in ("scope", "crawl-clock"):  # a clock that is ahead is set back the next day
+            lasts = 366
+        if (lasts or self._lasts(event.host, event.what, day)) >= least:
+            address = self.world.hosts[event.host].base.partition("://")[2]
+            if event.what == "crawl-clock":
+                address = "clock was set back"
+            self.conditions.append(Told(day, event.host, event.what, address))
+
+    def _approve(self, event: Event, now: float) -> None:
+        """The operator reads the lists, or approves the list of a host."""
+        host = self.world.hosts[event.host].base.partition("://")[2]
+        approve = ["--approve", host] if event.what == "approve" else []
+        said = self._run(now, "deletes", "--dir", "crawl", *approve, may_fail=True)
+        print(*(f"  {event.day:3} {event.what}: {one}" for one in said.splitlines()), sep="\n")
 
     def _lasts(self, host: str, what: str, day: int) -> int:
         ends = [
@@ -192,10 +225,10 @@ class Year:
         ]
         return min(ends, default=day + 366) - day
 
-    def _run(self, now: float, *arguments: str) -> str:
+    def _run(self, now: float, *arguments: str, may_fail: bool = False) -> str:
         environment = self.environment | {"VIRTUAL_CLOCK_SECS": f"{now - time.time():.0f}"}
         status, out, err = self.server.run([*arguments], self.folder, environment, 900)
-        if status:
+        if status and not may_fail:
             raise SystemExit(f"scrapy {' '.join(arguments)}: status {status}\n{err[-3_000:]}")
         return out + err
 
@@ -213,7 +246,7 @@ class Year:
         found, tokens, dead = set[str](), set[str](), dict[str, int]()
         for row in map(json.loads, rows):
             url, truth = row["url"], self.world.truth(row["url"])
-            found.add(url)
+            found.add(url.partition(";")[0])  # without a session
             if "/login" in url or url.endswith("/feed.xml"):
                 counts["login"] += 1
                 continue
@@ -272,23 +305,15 @@ class Year:
                 days.append(((removed - first[url]) / DAY, url))
             without.add(url)
             last[url] = removed
-            truth = self.world.truth(url)
-            if truth.token and not self._was_gone(url, removed):
+            if self._was_there(url, removed):
                 wrong.append(f"{url} {fields[-1]}")
         return days, wrong
 
-    def _was_gone(self, url: str, at: float) -> bool:
-        """Whether the page was away at that time, and is back."""
-        day = (at - BEGIN) / DAY
-        host = self.world.host_of(url)
-        if host is None:
-            return True
-        name = host.name
-        return any(
-            event.host == name and event.day <= day + 1
-            and event.what in ("remove", "disallow", "move-host")
-            for event in self.world.events
-        )  # fmt: skip
+    def _was_there(self, url: str, at: float) -> bool:
+        """Whether the servers had the page at that time, and the day before."""
+        day = round((at - BEGIN) / DAY)
+        days = [self.there[one] for one in (day - 1, day) if 0 <= one < len(self.there)]
+        return bool(days) and all(url.partition(";")[0] in one for one in days)
 
 
 def virtual_clock(folder: Path) -> Path:
@@ -363,6 +388,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--per-day", type=int, default=0, help="LARM_REFRESH_PER_DAY")
     parser.add_argument("--code", type=Path, default=ROOT, help="a checkout; this one if not given")
+    parser.add_argument("--events", type=Path, default=EVENTS, help="a table of events")
     parser.add_argument("--keep", type=Path, help="a folder for the crawl")
     options = parser.parse_args()
     if compiler() is None:
@@ -370,7 +396,7 @@ def main() -> None:
     folder = options.keep or Path(tempfile.mkdtemp(prefix="year-"))
     folder.mkdir(exist_ok=True)
     try:
-        with World(options.seed, read_events(EVENTS)) as world:
+        with World(options.seed, read_events(options.events)) as world:
             year = live(
                 world,
                 options.code.resolve(),

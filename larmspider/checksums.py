@@ -155,8 +155,8 @@ def seal(folder: Path, names: Iterable[str]) -> None:
             size = (folder / name).stat().st_size
             found[name] = [size, crc_of(folder / name, 0, size)]
     for path in folder.iterdir():
-        if (footer := tantivy_crc(path)) is not None:
-            found[path.name] = [path.stat().st_size, footer]
+        if footers := tantivy_crcs(path):
+            found[path.name] = [path.stat().st_size, footers[0]]
     replace_file(folder / SEAL, packed_seal(found))
 
 
@@ -225,14 +225,23 @@ def _size(path: Path) -> int:
         return 0
 
 
-def tantivy_crc(path: Path) -> int | None:
-    """The checksum in the footer of a file of Tantivy; None for a file without one."""
+def tantivy_crcs(path: Path) -> tuple[int, ...]:
+    """The checksums of a file of Tantivy that a seal may have: of its footer, which has the other
+    one, of all before the footer. Seals have the first since a changed footer is a damage, too.
+    Empty for a file without a footer."""
     footer = _footer(path)
-    return None if footer is None else footer[1]
+    return () if footer is None else (footer.own_crc, footer.crc)
 
 
-def _footer(path: Path) -> tuple[int, int] | None:
-    """The place of the footer, and the checksum of the bytes before it."""
+class _Footer(NamedTuple):
+    """``begins``: its place; ``crc``: of the bytes before it."""
+
+    begins: int
+    crc: int
+    own_crc: int
+
+
+def _footer(path: Path) -> _Footer | None:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -244,7 +253,8 @@ def _footer(path: Path) -> tuple[int, int] | None:
             if magic != _FOOTER_MAGIC or begins < 0:
                 return None
             file.seek(begins)
-            return begins, int(json.loads(file.read(length))["crc"])
+            text = file.read(length)
+            return _Footer(begins, int(json.loads(text)["crc"]), zlib.crc32(text))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -254,8 +264,8 @@ def check_tantivy(path: Path) -> str:
     footer = _footer(path)
     if footer is None:
         return "its footer is damaged"
-    begins, crc = footer
-    return "" if crc_of(path, 0, begins) == crc else "it is not what its checksum says"
+    same = crc_of(path, 0, footer.begins) == footer.crc
+    return "" if same else "it is not what its checksum says"
 
 
 def sums_of(folder: Path) -> Iterator[Path]:

@@ -24,7 +24,13 @@ from scrapy.exceptions import UsageError
 from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
+from larmspider.errors import (
+    ConfigError,
+    CrawlDirError,
+    InvalidURL,
+    LarmspiderError,
+    QueryError,
+)
 from larmspider.formatting import doing, json_escaped, printable
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.workdir.access import follow_mode
@@ -115,11 +121,16 @@ class LarmCommand(ScrapyCommand):
         except LarmspiderError as error:
             self.fail(error)
             sys.stdout.flush()
+        except KeyboardInterrupt:
+            self.fail(CrawlDirError(self.stopped))
         except BrokenPipeError:
             sys.stderr.close()  # `| head` has all it wanted
         except OSError as error:
             self.exitcode = 1
             print(f"{program.NAME}: {error}", file=sys.stderr)
+
+    stopped = "stopped"
+    """Said after Ctrl-C."""
 
     words_may_begin_with_a_dash = False
     """Whether ``-word`` is no option, as in a query."""

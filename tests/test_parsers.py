@@ -153,7 +153,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/workbook.py": row(DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
+        DOCUMENTS, _LIMITS, "lxml", "extraction.documents", "extraction.xhtml"
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
@@ -240,17 +240,22 @@ WHERE: Mapping[str, Row] = {
     "options.py": row(OWN, _TYPED, "json.loads"),
     "fetch/sites/lookup.py": row(OWN, _TYPED, "tomllib.loads"),
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
-    "server/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
-    "server/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
-    "server/principals.py": row(OWN, "the operator's own file, 10,000,000 bytes", "tomllib.loads"),
+    "server/config/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/config/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/people/principals.py": row(
+        OWN, "the operator's own file, 10,000,000 bytes", "tomllib.loads"
+    ),
     "plugins/opensearch/receiver.py": row(OWN, "a file of this package", "json.loads"),
-    "server/nodes.py": row("server", "the answer of the operator's scrapyd, 10 MB", "json.loads"),
+    "server/runs/nodes.py": row(
+        "server", "an answer of the operator's scrapyd, 10 MB", "json.loads"
+    ),
     "crawl/backup.py": row(OWN, "a backup that the operator names", "json.loads", "tarfile"),
+    "access/pushed.py": row(OWN, "a header that this process made", "json.loads"),
     "server/app.py": row(OWN, "an answer of this process", "json.loads"),
     "plugins/oidc/provider.py": row(
         "web server", "an answer of the operator's provider: 2 MB, 10 s", "json.loads"
     ),
-    "server/client.py": row(OWN, "10,000,000 bytes, from the operator's own server", "json.loads"),
+    "server/api/client.py": row(OWN, "10 MB, from the operator's own server", "json.loads"),
     "commands/ctl.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
     "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),

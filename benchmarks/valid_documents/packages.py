@@ -1,7 +1,7 @@
 """Documents of Debian packages that ``dpkg -x`` has unpacked, a folder a package.
 
-The words come from pdftotext, unzip, man and an HTML parser of Python; manuals in info and texts
-are their own words. `PACKAGES` are those of docs/documents.md.
+The words come from pdftotext, unzip, man, col and an HTML parser of Python; manuals in info and
+texts are their own words. `PACKAGES` are those of docs/documents.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def files(folder: Path, wanted: set[str]) -> Iterator[Made]:
 
 def _format_of(path: Path) -> str:
     name = path.name.removesuffix(".gz")
-    if "/man/" in str(path) and name[-2:-1] == ".":
+    if "/man/" in str(path) and re.search(r"\.\d\w*$", name):
         return "man"
     return _FORMATS.get(Path(name).suffix, "")
 
@@ -67,7 +67,7 @@ def _text_of(path: Path, kind: str) -> str | None:
     if kind == "pdf":
         return _said_by("pdftotext", "-", "-", body=body)
     if kind == "man":
-        return _said_by("man", "--nh", "--nj", "-l", "-", body=body)
+        return _without_border(_said_by("man", "--nh", "--nj", "-l", "-", body=body))
     if kind == "xls":
         return _said_by("xls2csv", "-", body=body)
     if kind in ("docx", "odt", "epub"):
@@ -80,6 +80,8 @@ def _text_of(path: Path, kind: str) -> str | None:
                 return "\n".join(
                     without_tags(_BLOCK_ENDS.sub(b"\n", archive.read(name))) for name in names
                 )
+    if b"\b" in body and kind == "text":  # bold letters are struck twice
+        body = (_said_by("col", "-b", "-x", body=body) or "").encode()
     text = body.decode("utf-8", "replace")
     if kind == "html":
         page = _Page()
@@ -91,6 +93,11 @@ def _text_of(path: Path, kind: str) -> str | None:
 def _said_by(*command: str, body: bytes) -> str | None:
     done = subprocess.run(command, input=body, capture_output=True, check=False)
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def _without_border(page: str | None) -> str | None:
+    """Without the first and the last line, in which man names the section of the manual."""
+    return None if page is None else "\n".join(page.strip("\n").split("\n")[1:-1])
 
 
 class _Page(HTMLParser):

@@ -52,6 +52,9 @@ def renew(
     text. Ends early, between two folders, once ``stop`` returns True."""
     renewed, began = Renewed(), time.thread_time()
     _renew_rules(table, sources, names_of, renewed)
+    for name, rights in sources.pushed.lists():
+        if table.slot_of(name) is None:  # the index was lost, and is rebuilt
+            table.give(name, rights)
     if sources.has_files:
         _renew_files(table, sources, names_of, renewed, stop)
     renewed.seconds = time.thread_time() - began

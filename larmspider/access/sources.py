@@ -1,5 +1,5 @@
 """All sources of rights of a crawl. The first source that says something about a document decides:
-the operator's rules, what the server sent, then the file system."""
+the operator's rules, what the server sent, the file system, then who pushed the document."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options
 from larmspider.access.file_rights import FileRights
 from larmspider.access.lists import UnreadableError
+from larmspider.access.pushed import PushedRights, Stored
 from larmspider.access.rights import UNREADABLE, Document, Problems, Rights, Source
 from larmspider.access.rules import Rules
 from larmspider.access.sent import Sent
@@ -28,28 +29,32 @@ class Sources:
         sent: Sent | None = None,
         roots: FileRoots | None = None,
         count: Callable[[], object] = lambda: None,
+        pushed: PushedRights | None = None,
     ) -> None:
         """``count`` is called for each document whose rights cannot be read."""
         self.rules, self.sent = rules or Rules(), sent or Sent()
         self.files = FileRights(roots or FileRoots())
         self.has_files = bool(roots)
+        self.pushed = pushed or PushedRights()
         self.problems, self.count = Problems(), count
         self._lock = threading.Lock()
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Raises ConfigError."""
+    def from_settings(cls, settings: Settings, pushed: Stored) -> Self:
+        """``pushed``: as PushedRights has it, for a push collection. Raises ConfigError."""
         return cls(
             Rules.of(options.mapping(settings, "LARM_ACCESS_RULES")),
             Sent.of(options.mapping(settings, "LARM_ACCESS_SENT")),
             FileRoots.from_settings(settings),
+            pushed=PushedRights(pushed if options.boolean(settings, "LARM_PUSH") else None),
         )
 
     def __bool__(self) -> bool:
-        return bool(self.rules.lists or self.sent.places or self.has_files)
+        here = self.rules.lists or self.sent.places or self.has_files or self.pushed.stored
+        return bool(here)
 
     def access_of(self, document: Document) -> Rights | None:
-        sources: tuple[Source, ...] = (self.rules, self.sent, self.files)
+        sources: tuple[Source, ...] = (self.rules, self.sent, self.files, self.pushed)
         try:
             for source in sources:
                 if (found := source.access_of(document)) is not None:

@@ -202,6 +202,12 @@ class RedisLink:
         try:
             self.round_trips += 1
             info = self.client.info()
+            if info.get("redis_mode") == "sentinel":
+                raise ConfigError(
+                    f"Redis at {self.name} is a Sentinel: expected"
+                    " REDIS_URL=redis+sentinel://HOST:26379,HOST2:26379/NAME/0, where NAME is what"
+                    " the sentinels call the master"
+                )
             version = str(info.get("redis_version", "0"))
             if tuple(int(part) for part in version.split(".")[:2]) < NEEDED:
                 wanted = ".".join(map(str, NEEDED))

@@ -4,8 +4,9 @@
         redis.url                         # unix:///home/me/crawl/redis/redis.sock?db=0
 
 The server has no TCP port; folder and socket are the owner's (mode 700). Its data is on disk
-(``appendonly yes``, synced once a second), so the next start continues with it. A server that
-outlives its starter is taken over.
+(``appendonly yes``, synced once a second), so the next start continues with it; if the data is not
+as the last server left it, the server is not started. A server that outlives its starter is taken
+over.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
@@ -27,12 +28,15 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from larmspider.checksums import break_seal, crc_of, read_seal, seal
+from larmspider.cluster.redis_client import REBUILD
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.workdir.directory import REDIS_SOCKET, locked
 from larmspider.workdir.manifest import LOCK
 
 PROGRAM = "redis-server"
 LOG = "redis.log"
+_DATA = "appendonlydir"
 START_SECS = 600.0
 """The server reads its file before it answers: some 100 MB/s."""
 STOP_SECS = 60.0
@@ -104,6 +108,7 @@ class PrivateRedis:
             if self.fresh:
                 self._clear()
             if not (self._answers() and self._watch()):
+                self._open_data()
                 self._start(program)
                 self._go_on()
                 self._wait(program)
@@ -113,8 +118,13 @@ class PrivateRedis:
         return self
 
     def __exit__(self, *error: object) -> None:
+        process = self._process
         try:
             self.stop()
+            if process is not None and process.returncode == 0:
+                files = (self.folder / _DATA).glob("*")
+                with suppress(OSError):  # without checksums the next start checks nothing
+                    seal(self.folder, [f"{_DATA}/{path.name}" for path in files])
         finally:
             self._leave()
 
@@ -138,6 +148,12 @@ class PrivateRedis:
         if self._short is not None:
             shutil.rmtree(self._short.parent, ignore_errors=True)
             self._short = None
+
+    def _open_data(self) -> None:
+        with suppress(ValueError):  # `scrapy verify` names damaged checksums
+            for path, what in changed_data(self.folder):
+                raise CrawlDirError(f"{path} {what}: {rebuilt(self.folder)}")
+        break_seal(self.folder)
 
     def _client(self) -> redis.Redis:
         """A client without retries: with them redis-py takes 2 s to find that no server answers."""
@@ -198,8 +214,10 @@ class PrivateRedis:
         try:
             while not self._answers():
                 if self._process.poll() is not None or time.monotonic() > deadline:
+                    damaged = (self.folder / _DATA).exists()
+                    mend = f". If its data is damaged, {rebuilt(self.folder)}" if damaged else ""
                     raise CrawlDirError(
-                        f"{program} did not start in {self.folder}: {self._last_words()}"
+                        f"{program} did not start in {self.folder}: {self._last_words()}{mend}"
                     )
                 self._go_on()
                 time.sleep(_TRY_SECS)
@@ -273,6 +291,25 @@ class PrivateRedis:
             with connection, suppress(OSError):
                 connection.settimeout(STOP_SECS)
                 connection.recv(1)
+
+
+def changed_data(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files of the server's data that are not as the last server left them, and how. Raises
+    ValueError if their checksums are damaged."""
+    for name, (size, crc) in (read_seal(folder) or {}).items():
+        path = folder / name
+        there = path.stat().st_size if path.exists() else None
+        if there is None:
+            yield path, "is gone"
+        elif there != size:
+            yield path, f"has {there:,} bytes, the last run left {size:,}"
+        elif crc_of(path, 0, size) != crc:
+            yield path, "is not what its checksum says"
+
+
+def rebuilt(folder: Path) -> str:
+    """The advice for damaged data."""
+    return f"move {folder} away, then {REBUILD}"
 
 
 def _is_closed(connection: socket.socket) -> bool:

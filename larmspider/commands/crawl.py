@@ -76,7 +76,7 @@ class Command(CrawlCommand):
         assert self.settings is not None
         try:
             if opts.file is not None:
-                from larmspider.server.run_file import settings_of_run
+                from larmspider.server.runs.run_file import settings_of_run
 
                 for name, value in settings_of_run(Path(opts.file)).items():
                     self.settings.set(name, value, "project")

@@ -133,7 +133,7 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
     ),
     "audit": ((), "the last acts", lambda: Asked("GET", "/audit")),
 }
-"""Each act with its arguments, as in server/api.py."""
+"""Each act with its arguments, as in server/api/api.py."""
 PUSH = "push COLLECTION FILE..."
 
 
@@ -177,7 +177,7 @@ class Command(LarmCommand):
         wanted, _, asked_of = ACTS[args[0]]
         if len(args) - 1 != len(wanted):
             raise ConfigError(f"expected {' '.join(('larmspider ctl', args[0], *wanted))}")
-        from larmspider.server.client import address_of, ask
+        from larmspider.server.api.client import address_of, ask
 
         asked = asked_of(*args[1:])
         address = address_of(Path(opts.home).expanduser().absolute(), opts.url)
@@ -191,8 +191,8 @@ class Command(LarmCommand):
     def _push(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) < 2:
             raise ConfigError(f"expected larmspider ctl {PUSH}")
-        from larmspider.server.client import address_of
-        from larmspider.server.push_client import check, push
+        from larmspider.server.api.client import address_of
+        from larmspider.server.api.push_client import check, push
 
         name, *files = args
         check(files, opts.at)

@@ -17,6 +17,7 @@ from larmspider.crawl.log_index.index import MAX_REFERRERS, IndexBusyError
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, doing, printable
+from larmspider.reports.link_faults import Fragments, bad_hrefs, redirect_rings
 from larmspider.reports.links import (
     ALIAS_COLUMNS,
     BROKEN_COLUMNS,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from larmspider.crawl.log_index.index import LogIndex
 
 _MOST = 1_000
+FEW_PAGES = 1_000
+"""A crawl with this many stored pages is read for fragments without being told: 1 s."""
 
 
 class Command(LarmCommand):
@@ -46,6 +49,12 @@ class Command(LarmCommand):
         super().add_options(parser)
         parser.add_argument(
             "--broken", action="store_true", help="links whose last fetch failed or gave 4xx or 5xx"
+        )
+        parser.add_argument(
+            "--fragments",
+            action="store_true",
+            help="with --broken: look for links to places that their page lacks; reads all stored"
+            f" pages twice (without it in crawls of up to {FEW_PAGES:,} pages)",
         )
         parser.add_argument(
             "--aliases",
@@ -69,6 +78,8 @@ class Command(LarmCommand):
             options.as_integer("-n", opts.n, minimum=1)
         if opts.broken and opts.aliases:
             raise ConfigError("--broken and --aliases exclude each other")
+        if opts.fragments and not opts.broken:
+            raise ConfigError("--fragments belongs to --broken")
         crawl = self.open_crawl()
         if opts.aliases:
             self._aliases(opts, crawl)
@@ -76,7 +87,9 @@ class Command(LarmCommand):
         with _index(crawl) as index:
             if opts.broken:
                 rows = index.broken()[: opts.n]
-                self._broken(opts, broken_links(crawl.logs, index, rows, MAX_REFERRERS))
+                links = broken_links(crawl.logs, index, rows, MAX_REFERRERS)
+                links += [*bad_hrefs(crawl), *redirect_rings(crawl), *_fragments(opts, crawl)]
+                self._broken(opts, links[: opts.n])
             else:
                 self._most(opts, crawl, index)
 
@@ -160,3 +173,20 @@ def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
                 f"the links of the crawl in {crawl.path} are not counted yet; try again later"
             )
         yield index
+
+
+def _fragments(opts: argparse.Namespace, crawl: CrawlDir) -> list[BrokenLink]:
+    """The links to places that their page lacks."""
+    with crawl.frontier() as frontier:
+        stored = FEW_PAGES + 1 if frontier is None else frontier.counts().stored
+    if stored > FEW_PAGES and not opts.fragments:
+        print("Fragments are not checked: --fragments reads all pages for them", file=sys.stderr)
+        return []
+    with doing(f"Reading the pages of {crawl.path}") as say:
+        fragments = Fragments(crawl, lambda done: say(done, 2 * stored))
+        found = fragments.missing()
+    if fragments.unread:
+        print(f"{counted(fragments.unread, 'page')} not read for fragments", file=sys.stderr)
+    if fragments.beyond:
+        print(f"{counted(fragments.beyond, 'fragment')} not checked: too many", file=sys.stderr)
+    return found

@@ -44,6 +44,8 @@ _EVERY = object()
 
 
 class Command(LarmCommand):
+    stopped = "stopped; the same command goes on"
+
     def syntax(self) -> str:
         return "[options]"
 
@@ -196,14 +198,11 @@ class Command(LarmCommand):
             Fill(part, self.settings, receiver, kind, lambda text: say(printable(text))) as fill,
         ):
             urls = fill.take_letters() if kind == RETRY else None
-            try:
-                with stored_items(part, self.settings, urls) as items:
-                    if urls is None:
-                        fill.send_all(items)
-                    else:
-                        counts["kept"] += fill.send_letters(items, urls)
-            except KeyboardInterrupt:
-                raise CrawlDirError("stopped; the same command goes on") from None
+            with stored_items(part, self.settings, urls) as items:
+                if urls is None:
+                    fill.send_all(items)
+                else:
+                    counts["kept"] += fill.send_letters(items, urls)
             counts["sent"] += fill.sent
             counts["dead"] += fill.dead
 

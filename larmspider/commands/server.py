@@ -82,7 +82,7 @@ class Command(LarmCommand):
             case ["add", directory, *name] if len(name) < 2:
                 print(add(Home.open(Path(opts.home)), Path(directory), *name))
             case ["token", name]:
-                from larmspider.server.tokens import TokenStore
+                from larmspider.server.people.tokens import TokenStore
 
                 if not re.fullmatch(r"\d{1,4}", opts.days):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
@@ -93,7 +93,7 @@ class Command(LarmCommand):
 
                 backup(Path(opts.home), Path(file), as_json=opts.json)
             case ["halt"]:
-                from larmspider.server.halt import halt
+                from larmspider.server.runs.halt import halt
 
                 home = Home.open(Path(opts.home), make=False)
                 with home.claim():
@@ -105,22 +105,22 @@ class Command(LarmCommand):
                 )
 
     async def _serve(self, home: Home) -> None:
-        from larmspider.server import loop
-        from larmspider.server.api import Server as Crawls
+        from larmspider.server.api.api import Server as Crawls
+        from larmspider.server.api.crawls import Crawls as Acts
+        from larmspider.server.api.push import Pushes
+        from larmspider.server.api.remote import tell
         from larmspider.server.app import build_server
         from larmspider.server.audit import Audit
-        from larmspider.server.crawls import Crawls as Acts
-        from larmspider.server.look import Looks
-        from larmspider.server.manager import Manager
-        from larmspider.server.nodes import Nodes
-        from larmspider.server.people import ServerPeople
-        from larmspider.server.process import Launcher
-        from larmspider.server.push import Pushes
-        from larmspider.server.remote import tell
-        from larmspider.server.secrets import Secrets
-        from larmspider.server.server_settings import ServerSettings
-        from larmspider.server.tokens import TokenGuard, TokenStore, first_key
-        from larmspider.server.watch import Watch
+        from larmspider.server.config.secrets import Secrets
+        from larmspider.server.config.server_settings import ServerSettings
+        from larmspider.server.people.people import ServerPeople
+        from larmspider.server.people.tokens import TokenGuard, TokenStore, first_key
+        from larmspider.server.runs import loop
+        from larmspider.server.runs.look import Looks
+        from larmspider.server.runs.manager import Manager
+        from larmspider.server.runs.nodes import Nodes
+        from larmspider.server.runs.process import Launcher
+        from larmspider.server.runs.watch import Watch
         from larmspider.status.crawl_workers import write_server_file
         from larmspider.web.server import Binding, Server
         from larmspider.web.tries import Tries
@@ -228,7 +228,7 @@ SERVER_FILE = "server.json"
 
 def add(home: Home, directory: Path, name: str = "") -> str:
     """Take the directory of a crawl into a home, where it lies. Raises ConfigError."""
-    from larmspider.server.crawl_edit import new_text
+    from larmspider.server.config.crawl_edit import new_text
     from larmspider.server.home import check_name
 
     directory = directory.expanduser().absolute()

@@ -36,8 +36,8 @@ class Command(LarmCommand):
         # imported here: Scrapy imports the modules of all commands for each command
         from larmspider.server.audit import Audit
         from larmspider.server.home import Home
-        from larmspider.server.tokens import TokenStore
-        from larmspider.server.users import new_password
+        from larmspider.server.people.tokens import TokenStore
+        from larmspider.server.people.users import new_password
 
         home = Home.open(Path(opts.home), make=args[:1] == ["add"])
         tokens, password = TokenStore(home.path), ""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 class Command(LarmCommand):
+    stopped = "stopped; the same command begins again"
+
     def short_desc(self) -> str:
         return "Check the stored data of a crawl, and repair damage"
 

@@ -101,7 +101,7 @@ class Command(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if opts.file is not None:
-            from larmspider.server.run_file import settings_of_run
+            from larmspider.server.runs.run_file import settings_of_run
 
             try:
                 for name, value in settings_of_run(Path(opts.file)).items():

@@ -21,8 +21,10 @@ from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import has_index
 from larmspider.index.writer import heap_bytes_of, seal_index
 from larmspider.pipelines.reextract import link_texts, linking_pages, missed_pages, reextracted
+from larmspider.workdir.pushed import stored_access
 
 _PROGRESS_SECS = 5.0
+_RIGHTS = ("LARM_ACCESS_RULES", "LARM_ACCESS_SENT", "LARM_FILE_ROOTS", "LARM_PUSH")
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -59,10 +61,20 @@ def reindex(
             progress=progress,
             restricted=restricted,
             pages=partial(linking_pages, crawl.path, crawl.forms),
-            sources=Sources.from_settings(settings),
+            sources=_sources_of(crawl, settings),
         )
     restore_unreached(crawl)
     return number
+
+
+def _sources_of(crawl: CrawlDir, settings: BaseSettings) -> Sources:
+    """The sources of rights. The crawl's own settings stand in for those that are not set here: a
+    command without them opens no page."""
+    whole, was = settings.copy(), crawl.settings
+    for name in _RIGHTS:
+        if options.typed(settings, name) == options.defaults()[name] and name in was:
+            whole.set(name, was[name], priority="cmdline")
+    return Sources.from_settings(whole, partial(stored_access, crawl.path))
 
 
 def restore_unreached(crawl: CrawlDir) -> None:

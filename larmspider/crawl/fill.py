@@ -269,8 +269,17 @@ class Fill:
     def send_all(self, items: StoredItems) -> None:
         """Send everything; resume a killed fill where it was. Raises TemporaryError
         where the receiver takes nothing for LARM_OUTBOX_END_SECS."""
+        before, _ = unfinished(self._crawl.path).get(self.name, (0, 0))
         place = self._taken_up()
+        if place.done and before >= place.total:  # it was killed at its end
+            self._begin_anew()
+            place = _Place(0, 0, 0)
         total = place.total if place.done else items.total
+        if place.done:
+            self._say(
+                f"{self.name}: continues an earlier fill, which sent {before:,} of"
+                f" {counted(total, 'page or delete', 'pages and deletes')}"
+            )
         self._send(items, _Place(place.at, place.done, total))
         (self._directory / _STATE).unlink(missing_ok=True)
 

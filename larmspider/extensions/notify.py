@@ -3,7 +3,8 @@
     LARM_NOTIFY = "mail -s larmspider me@example"      # a command: the message is its input
     LARM_NOTIFY = "https://chat.example/hooks/larm"    # a webhook: {"what": ..., "host": ..., ...}
 
-Both happen at each checkpoint. An approval lasts until a run begins that finds its pages gone or
+Both happen at each checkpoint, and what is over is forgotten at the last one: after it, the notes
+of hosts cannot be read any more. An approval lasts until a run begins that finds its pages gone or
 back, whatever happened in the runs before. Each event is reported once, by however many runs and
 workers in LARM_DIR it is found: the brake holds deletes of a host, a login has expired, a host is
 dead. It is reported again if a run in between has found that it was over.
@@ -16,7 +17,7 @@ import fcntl
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -32,7 +33,15 @@ from larmspider.errors import LarmspiderError
 from larmspider.formatting import counted, printable, utc
 from larmspider.frontier.hosts import name_of
 from larmspider.learned.deletes.delete_gate import is_same_silence
-from larmspider.learned.deletes.notes import MOVED, SCOPE, UNDECIDED_SECS, WHOLE_HOST
+from larmspider.learned.deletes.notes import (
+    LOGIN,
+    MOVED,
+    SCOPE,
+    UNDECIDED,
+    UNDECIDED_SECS,
+    WHOLE_HOST,
+)
+from larmspider.learned.deletes.table import Observation
 from larmspider.pipelines.store import Store
 from larmspider.redaction import told
 from larmspider.scheduler.scheduler import scheduler_of
@@ -51,7 +60,7 @@ TIMEOUT_SECS = 30.0
 """Seconds for the command or the webhook."""
 TOLD = "deletes-told.json"
 """A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
-server shows the events of its crawls (server/watch.py)."""
+server shows the events of its crawls (server/runs/watch.py)."""
 
 
 class NotifyExtension:
@@ -71,6 +80,7 @@ class NotifyExtension:
         extension = cls(crawler, _target(crawler), options.crawl_root(crawler.settings))
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.look, signal=larm_signals.commit)
+        crawler.signals.connect(extension.committed, signal=larm_signals.committed)
         crawler.signals.connect(extension.take_out, signal=larm_signals.host_abandoned)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
@@ -193,6 +203,7 @@ class NotifyExtension:
             return
         with _told(self.root / TOLD) as told:
             new = found.keys() - told.keys()
+            new -= {name for name in new if _is_login_told(found[name], {*told, *found})}
             told |= {name: (time.time(), found[name].message) for name in new}
         for name in sorted(new) if self.target else ():
             task = asyncio.get_running_loop().create_task(self._send(found[name]))
@@ -220,16 +231,20 @@ class NotifyExtension:
         except (OSError, ValueError, TimeoutError, HTTPException, LarmspiderError) as error:
             logger.error("LARM_NOTIFY could not be told: %s", told(error) or "time-out")
 
-    async def spider_closed(self) -> None:
+    def committed(self) -> None:
+        """After the last checkpoint: say and forget what is over."""
         scheduler = self._scheduler
+        if scheduler is None or not scheduler.closed:
+            return
+        for sentence in scheduler.frontier.gate.undecided.void_approvals():
+            logger.warning("%s", printable(sentence))
+        self._drop_void(scheduler)
+        self._tell(scheduler)
+        self._forget_over(scheduler)
+
+    async def spider_closed(self) -> None:
         for task in self._leaving:  # the next run goes on
             task.cancel()
-        if scheduler is not None and scheduler.opened:
-            for sentence in scheduler.frontier.gate.undecided.void_approvals():
-                logger.warning("%s", printable(sentence))
-            self._drop_void(scheduler)
-            self._tell(scheduler)
-            self._forget_over(scheduler)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=TIMEOUT_SECS)
 
@@ -270,6 +285,12 @@ class NotifyExtension:
         if void:
             with suppress(OSError):
                 write_approved(path, approved)
+
+
+def _is_login_told(notice: Notice, names: Collection[str]) -> bool:
+    """Whether pages are undecided because of an expired login, of which the operator knows."""
+    is_login = notice.what == UNDECIDED and notice.seen == Observation.LOGIN
+    return is_login and f"{LOGIN} {notice.host}" in names
 
 
 @contextmanager

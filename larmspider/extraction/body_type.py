@@ -101,6 +101,9 @@ _SIGNATURES = (
     (b"ID3\4", "audio/mpeg"),
     (b"\x1a\x45\xdf\xa3", "video/x-matroska"),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", "audio/x-ms-wma"),
+    (b"\1\1\1\1\n", MBOX),
+    (b"\1\1\1\1\r\n", MBOX),
+    (b"BABYL OPTIONS:", MBOX),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
     (b"8BPS\0\1", "image/vnd.adobe.photoshop"),
@@ -163,6 +166,7 @@ _MAIL = re.compile(
 _HEADERS = re.compile(rb"(?:[!-9;-~]{1,100}[ \t]*:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*)+")
 _MIME_VERSION = re.compile(rb"^MIME-Version[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _MBOX = re.compile(rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [^\n]{10,60}\r?\n[!-9;-~]+:")
+_UUENCODED = re.compile(rb"begin [0-7]{3,4} [^\r\n]{1,255}\r?\n[!-M][ -`]{4,80}\r?\n")
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
 _CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
@@ -315,7 +319,8 @@ def _text(name: str, body: bytes) -> str:
         return named
     if _MBOX.match(body, 0, _MAIL_HEAD_BYTES):
         return MBOX
-    return MAIL if _MAIL.match(body, 0, _MAIL_HEAD_BYTES) else "text/plain"
+    is_mail = _MAIL.match(body, 0, _MAIL_HEAD_BYTES) or _UUENCODED.match(body)
+    return MAIL if is_mail else "text/plain"
 
 
 def _is_padded_text(head: bytes, tail: bytes) -> bool:

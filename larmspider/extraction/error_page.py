@@ -10,7 +10,8 @@ changed lacks the sentence of the error page, though both share the navigation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ LEAST_PAIRS = 3
 _MOST_KEPT = 0.05  # of the page's own pairs; so a page in a new design is still this page
 _LEAST_SHARED = 0.5  # of the error page's pairs; by chance the made-up URLs share a few more
 _MOST_ALIKE = 0.2  # of the pairs of two answers that say another thing
+_MOST_LEFT = 1 / 3  # of a page's pairs; a page that has more of them left was edited
+_LEAST_OTHERS = 1  # lost pages of a host that say the same, beside the page itself
 _KEPT_WORDS = 400  # of an answer to a made-up URL: 25 KB of memory for a host
 _MOST_WORDS = 20_000  # of a page: 10 ms
 
@@ -37,6 +40,39 @@ class Likeness(NamedTuple):
     @property
     def is_error(self) -> bool:
         return self.is_lost and self.shared is not None and self.shared >= _LEAST_SHARED
+
+
+class Lost(NamedTuple):
+    """A page that has lost most of its pairs: those that it had ``before``, and its ``new`` ones,
+    of the first 400 words."""
+
+    url: str
+    before: Pairs
+    new: Pairs
+
+
+def lost(page: Page, stored: Page) -> Lost | None:
+    """None for a page that still has a good part of its words."""
+    before, now = pairs_of(stored), pairs_of(page)
+    if not before or len(before & now) > _MOST_LEFT * len(before):
+        return None
+    return Lost(page.url, pairs_to_keep(stored), pairs_to_keep(page) - before)
+
+
+def is_fault(page: Lost, first: Page, others: Sequence[Lost]) -> bool:
+    """Whether a lost page is a fault of the server: it has a new sentence, and its other words were
+    not in the ``first`` answer, 2 s earlier. ``others``: lost pages of the host, by which a short
+    sentence is known."""
+    new = pairs_to_keep(first) - page.before
+    stays = page.new & new
+    if len(stays) >= LEAST_PAIRS and len(stays) <= _MOST_LEFT * len(page.new):
+        return True
+    found = Counter(pair for one in others for pair in one.new)
+    sentence = {pair for pair, number in found.items() if number >= _LEAST_OTHERS} & page.new
+    rest = page.new - sentence
+    return (
+        len(sentence) >= LEAST_PAIRS and bool(rest) and len(rest & new) <= _MOST_ALIKE * len(rest)
+    )
 
 
 def pairs_of(page: Page, words: int = _MOST_WORDS) -> Pairs:

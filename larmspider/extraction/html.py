@@ -82,6 +82,7 @@ _SIDE_BAR_PARTS = (
     (b"nav", (b'nav"', b"nav-", b"navbar")),
 )
 """Parts of names, by how they begin: most pages have few places with these beginnings."""
+_MAY_HAVE_SIDE_BAR = Screen(rb"(?:sidebar|side-|sidenav|menu|nav-|navbar)[\w \-]*\"|nav\"")
 _SIDE_BAR_TAG = re.compile(rb"<(div|ul|td)\s[^<>]{0,300}>")
 _SIDE_BAR_NAME = re.compile(r"\b(class|id)=\"([\w \-]{1,100})\"")
 _LONGEST_PART = 7
@@ -277,6 +278,11 @@ def read(markup: bytes) -> PageBuilder:
 
 def _side_bars_in(beginning: bytes) -> str:
     """The expression that finds elements which are navigation by class or id; "" for none."""
+    nav = beginning.find(b"<nav")  # mostly the only one; to look for more takes as long as a screen
+    end = beginning.find(b"</nav", nav) if nav >= 0 else -1
+    if not _MAY_HAVE_SIDE_BAR.may_find(beginning[:nav] + beginning[end:] if end > 0 else beginning):
+        return ""
+    beginning = _outside_nav(beginning)
     found = dict[str, None]()
     for stem, parts in _SIDE_BAR_PARTS:
         first = beginning.find(stem)
@@ -290,6 +296,18 @@ def _side_bars_in(beginning: bytes) -> str:
                     found |= dict.fromkeys(_side_bar_names(tag[0]))
                 at = beginning.find(part, at + _SKIPPED_BYTES, end)
     return ", ".join(islice(found, _MOST_SIDE_BARS))
+
+
+def _outside_nav(beginning: bytes) -> bytes:
+    """Without the elements ``nav``, which are navigation by their name."""
+    pieces = list[bytes]()
+    end = 0
+    while (start := beginning.find(b"<nav", end)) >= 0:
+        pieces.append(beginning[end:start])
+        end = beginning.find(b"</nav", start)
+        if end < 0:
+            return b"".join(pieces)
+    return b"".join((*pieces, beginning[end:])) if pieces else beginning
 
 
 @lru_cache(1_024)  # the pages of a site have the same tags

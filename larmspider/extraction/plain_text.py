@@ -1,14 +1,15 @@
 """Plain text: the body is the text, its first line the title. The Page has no links.
 
 Codes for a printer or a terminal are no text: letters that are struck twice, as in manual pages,
-and the codes of colours, as in logs (ECMA-48 5.4). In the source of a manual page, changes of font
-within a line are no text: ``\\fBword\\fP`` is "word" (groff(7)).
+and the codes of colours, as in logs (ECMA-48 5.4). The source of a manual page is read as it is
+shown (roff.py).
 """
 
 from __future__ import annotations
 
 import re
 
+from larmspider.extraction import roff
 from larmspider.extraction.charset import decode
 from larmspider.extraction.page_builder import MAX_TITLE, one_line, page_text
 from larmspider.items import Page
@@ -19,10 +20,6 @@ _CODE = re.compile(
     r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
 )
 
-_ROFF = re.compile(r"(?:^['.]\\\"|^\.(?:TH|Dd|so)\s)", re.MULTILINE)
-_ROFF_WITHIN = 2_000  # characters before the first such line end
-_ROFF_FONT = re.compile(r"\\(?:f(?:\[[^\]\n]{0,30}\]|\([^\n]{2}|[A-Z0-9])|[&%/,])")
-
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
@@ -30,10 +27,12 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         text = _STRUCK.sub("", text)
     if "\x1b" in text:
         text = _CODE.sub("", text)
-    if "\\f" in text and _ROFF.search(text, 0, _ROFF_WITHIN):
-        text = _ROFF_FONT.sub("", text).replace("\\-", "-")
+    title = ""
+    if roff.is_manual(text):
+        shown, title = roff.shown(text)
+        text = shown or text
     page = Page(url, body=body, charset=charset, text=page_text([text]))
-    page.title = first_line(text)
+    page.title = one_line(title, MAX_TITLE) or first_line(text)
     return page
 
 

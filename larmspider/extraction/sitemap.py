@@ -53,7 +53,7 @@ LARGE_BYTES = 64 * 1024
 AHEAD_SECS = 3 * 86_400.0
 """Seconds. A time further in the future does not count: a server's clock may be a day ahead, and
 time_of() another day and 14 hours."""
-_ANYWHERE = timedelta(hours=14)
+ANYWHERE = timedelta(hours=14)
 """A time without a zone may be so much later than UTC."""
 _DAY = timedelta(days=1)
 _URLS_OF = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "RDF": "item",
@@ -298,7 +298,7 @@ def time_of(text: str) -> float | None:
             begin = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
             if zone:
                 return datetime.fromisoformat(f"{begin:%Y-%m-%dT%H:%M:%S}{zone}").timestamp()
-            return (begin + (_ANYWHERE if parts[3] else _DAY + _ANYWHERE)).timestamp()
+            return (begin + (ANYWHERE if parts[3] else _DAY + ANYWHERE)).timestamp()
         except (ValueError, OverflowError):
             return None
     return http_time(text)
@@ -333,7 +333,7 @@ def listed(page: Page, now: float) -> list[Entry]:
 def _row_time(text: str) -> float | None:
     for form in _ROW_DATES:
         try:
-            return (datetime.strptime(text, form).replace(tzinfo=UTC) + _ANYWHERE).timestamp()
+            return (datetime.strptime(text, form).replace(tzinfo=UTC) + ANYWHERE).timestamp()
         except ValueError:
             continue
     return None

@@ -4,8 +4,8 @@
     at = gaps.take("wiki.example:80", now, 0.5)      # 0.0: go; else the time to try again
     gaps.give_back()                                 # nothing was requested after all
 
-A server (server/gaps.py) writes the list, and again when crawls come and go. Each host has a file
-in the folder ``hosts`` beside the list, with the time of the last request and its gap. A crawl
+A server (server/runs/gaps.py) writes the list, and again when crawls come and go. Each host has a
+file in the folder ``hosts`` beside the list, with the time of the last request and its gap. A crawl
 locks the file for some 20 us a request. The larger gap of two crawls counts for both.
 """
 

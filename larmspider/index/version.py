@@ -23,6 +23,8 @@ from larmspider.files import make_folder, replace_file, why_no_lock
 from larmspider.index.schema import INDEX_FORMAT, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
+REBUILDS = f"{program.NAME} verify --repair or {program.NAME} reindex rebuilds it"
+"""The advice for an index that is damaged, or gone."""
 
 
 def has_index(directory: Path) -> bool:
@@ -118,7 +120,8 @@ def _unopened(directory: Path, error: Exception) -> CrawlDirError:
             f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
             " on a copy that can be written"
         )
-    return CrawlDirError(f"{what}: {error}; {program.NAME} reindex rebuilds it")
+    why, _, _ = str(error).partition(" Content: ")  # Tantivy's text has all of meta.json there
+    return CrawlDirError(f"{what}: {why}; {REBUILDS}")
 
 
 def _create(directory: Path) -> None:
@@ -148,9 +151,7 @@ def _read_meta(path: Path) -> str:
     except FileNotFoundError:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, AttributeError, KeyError) as error:
-        raise CrawlDirError(
-            f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
-        ) from error
+        raise CrawlDirError(f"{path}: cannot be read: {error}; {REBUILDS}") from error
     if number != INDEX_FORMAT:
         mend = f"{program.NAME} reindex rebuilds it from the stored pages"
         what = f"{path.parent}: the search index"

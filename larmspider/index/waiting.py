@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 import msgpack
 
-from larmspider import program
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
 from larmspider.index.packed import PackedPages
 from larmspider.index.page import IndexedPage
+from larmspider.index.version import REBUILDS
 
 MAX_PAGES = 10_000
 """That wait,"""
@@ -157,9 +157,7 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
                 page = _unpacked(pieces, packed)
                 found[key] = WaitingPage(key, page, pieces, chars=page.chars if page else 0)
         except Exception as error:  # whatever a damaged file makes of three formats
-            raise CrawlDirError(
-                f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
-            ) from error
+            raise CrawlDirError(f"{path}: cannot be read: {error}; {REBUILDS}") from error
     return found
 
 

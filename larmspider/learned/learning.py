@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from larmspider.dates import http_time
+from larmspider.extraction.sitemap import ANYWHERE
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.part import Part
 from larmspider.frontier.politeness import Politeness
@@ -32,8 +34,16 @@ from larmspider.learned.spellings.merging import Merger
 from larmspider.learned.traps.host_traps import Budgets
 from larmspider.learned.traps.trap_watch import OFF, TrapWatch
 from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.file_urls import is_file
 from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
+
+
+def _is_put_back(visit: FetchRecord, listed: float) -> bool:
+    """Whether a folder lists a file with an earlier time than it had at its last visit, as
+    after an old version was put back. Rows have no seconds, and ANYWHERE is added to them."""
+    known = http_time(visit.last_modified) if is_file(visit.url) else None
+    return known is not None and listed - ANYWHERE.total_seconds() + 60 < known
 
 
 def _own_forms() -> UrlForms:
@@ -177,7 +187,11 @@ class LearningFrontier(Frontier):
         for exact, changed in pages:
             key = url_key(exact)
             changes[key] = max(changed, changes.get(key, changed))
-        stale = [(key, one) for key, one in self._stored(changes) if one.time < changes[key]]
+        stale = [
+            (key, one)
+            for key, one in self._stored(changes)
+            if one.time < changes[key] or _is_put_back(one, changes[key])
+        ]
         precision = self.sources.precision(source)
         if precision >= LEAST_PRECISION:
             self.refresh.signalled(stale, precision)

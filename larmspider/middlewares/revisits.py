@@ -187,6 +187,8 @@ class RevisitsMiddleware(WithScheduler):
                         self._name(stats.REFRESH_CAME, item.url)
                     item.signature = signature(item, refresh.known(entry.host).volatile)
                     item.link_signature = link_signature(item)
+                    if refresh.mode and (target := _redirect_in(item)):
+                        refresh.redirects_to(entry.host, entry.key, target)
                 yield item
             else:
                 judge = _Judge(refresh, lease, response, for_all=self._access.page(entry.url))
@@ -465,11 +467,12 @@ class _Judge:
         """For a page that was stored and redirects now; None if it did so before, or was no
         page."""
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
+            self.refresh.redirects_to(self.entry.host, self.entry.key, _redirect_in(page))
             return None
-        target = next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
-        if not target:
+        target = _redirect_in(page)
+        if target in ("", self.refresh.exact_of(self.entry)):  # it wants a cookie, for one
             return Observation.FAILED
-        self.target = target
+        self.target = target = self.refresh.end_of(self.entry, target)
         there, before = self.refresh.record_of(target), self.visit.link_signature
         after = b"" if there is None else there.link_signature
         if after and asked_password(after) and not asked_password(before):
@@ -494,6 +497,13 @@ class _Judge:
             return Observation.MISSING
         self.refresh.look_at(self.target)
         return Observation.FAILED
+
+
+def _redirect_in(page: Page) -> str:
+    """The exact form of the URL to which a page redirects; "" for a page that does not."""
+    if not 300 <= page.status < 400:
+        return ""
+    return next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
 
 
 def _is_login(path: str) -> bool:

@@ -30,7 +30,7 @@ import msgpack
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
-from larmspider import options, program, signals, stats
+from larmspider import options, signals, stats
 from larmspider.access.rights import Document, Problems
 from larmspider.access.sent import META
 from larmspider.access.sources import Sources
@@ -43,7 +43,7 @@ from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import finish
 from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
-from larmspider.index.version import META_NAME, restricted_of
+from larmspider.index.version import META_NAME, REBUILDS, restricted_of
 from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Kept, Page, Removed
 from larmspider.pipelines.reextract import (
@@ -53,6 +53,7 @@ from larmspider.pipelines.reextract import (
 )
 from larmspider.pipelines.store import Store
 from larmspider.urls.file_urls import is_file
+from larmspider.workdir.pushed import stored_access
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class SearchIndexPipeline(Store):
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
             unreached=partial(_answers, crawler, signals.unreached),
-            sources=Sources.from_settings(settings),
+            sources=Sources.from_settings(
+                settings, partial(stored_access, options.larm_dir(settings))
+            ),
             access_secs=options.seconds(settings, "LARM_ACCESS_SECS", minimum=60.0),
         )
         crawler.signals.connect(store.links_to, signal=signals.links_to)
@@ -363,8 +366,7 @@ class SearchIndexPipeline(Store):
         self._in_doubt = self._ahead.recover(int(number or 0))
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
-                f"{self.directory}: the search index is gone; put it back,"
-                f" or rebuild it with '{program.NAME} reindex'"
+                f"{self.directory}: the search index is gone; put it back, or {REBUILDS}"
             )
 
     async def commit(self) -> None:

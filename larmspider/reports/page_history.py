@@ -49,6 +49,8 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     it was; a line each."""
     left, was = _removals(crawl, exact)
     yield from (f"left the search {when}: {_plain(reason)}" for when, reason in left[-MAX_TIMES:])
+    if left and crawl.stored(exact) is not None:
+        yield "is back: it was stored again since"
     for url, when in was[-MAX_TIMES:]:
         yield f"was {url} until {when} ({program.NAME} page {url} --versions)"
     if notes is None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
-from larmspider.server import people_acts
-from larmspider.server.api import Server
-from larmspider.server.crawl_file import CrawlFileError
-from larmspider.server.crawls import By
+from larmspider.server.api.api import Server
+from larmspider.server.api.crawls import By
+from larmspider.server.config.crawl_file import CrawlFileError
 from larmspider.server.form import errors_of, groups, values_of
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import manage
-from larmspider.server.tokens import first_key
+from larmspider.server.people import people_acts
+from larmspider.server.people.tokens import first_key
 from larmspider.web.actions import EDITED, checked_form, edit, flash_back, read_form, set_session
 from larmspider.web.auth import EDIT, OPERATE, SEARCH
 from larmspider.web.reader import OPERATOR_ROLE

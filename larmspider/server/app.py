@@ -22,12 +22,14 @@ from scrapy.settings import BaseSettings
 from yarl import URL
 
 from larmspider.errors import HttpError
-from larmspider.server import actions, api, provider_acts
-from larmspider.server.api import Server
+from larmspider.server import actions
+from larmspider.server.api import api
+from larmspider.server.api.api import Server
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import pages_of
-from larmspider.server.people import RENEW_SECS
-from larmspider.server.tokens import TokenGuard
+from larmspider.server.people import provider_acts
+from larmspider.server.people.people import RENEW_SECS
+from larmspider.server.people.tokens import TokenGuard
 from larmspider.status.crawl_view import Source
 from larmspider.web.app import build
 from larmspider.web.reader import Reader

@@ -7,12 +7,12 @@ from pathlib import Path
 from larmspider.crawl.backup import BackupFile, add_crawl, add_sqlite, size_of
 from larmspider.crawl.state import RunState, State
 from larmspider.server.audit import FILE as AUDIT
+from larmspider.server.config.server_settings import FILE as SETTINGS
 from larmspider.server.home import CRAWLS, DATA, ENDING, RUNS, Home
-from larmspider.server.people import SEEN_FILE
-from larmspider.server.principals import FILE as PRINCIPALS
-from larmspider.server.server_settings import FILE as SETTINGS
-from larmspider.server.tokens import FILE as TOKENS
-from larmspider.server.users import FILE as USERS
+from larmspider.server.people.people import SEEN_FILE
+from larmspider.server.people.principals import FILE as PRINCIPALS
+from larmspider.server.people.tokens import FILE as TOKENS
+from larmspider.server.people.users import FILE as USERS
 
 _FILES = (
     SETTINGS, TOKENS, USERS, SEEN_FILE, PRINCIPALS, AUDIT, "told.json", "synonyms.txt",

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.inspect import FloatType, IntType, ListType, LiteralType, Metadata, StrType, UnionType
 
-from larmspider.server.crawl_file import Problem
-from larmspider.server.crawl_schema import (
+from larmspider.server.config.crawl_file import Problem
+from larmspider.server.config.crawl_schema import (
     MAX_HOSTS,
     Crawl,
     Host,
@@ -28,7 +28,7 @@ from larmspider.server.crawl_schema import (
     Schedule,
     fields_of,
 )
-from larmspider.server.schedule import EXAMPLES
+from larmspider.server.config.schedule import EXAMPLES
 
 TABLES: Mapping[str, type[Struct]] = {"schedule": Schedule, "refresh": Refresh, "limits": Limits}
 """Tables of a crawl file whose keys are fields."""

@@ -17,15 +17,15 @@ from typing import Self
 
 from larmspider.errors import ConfigError
 from larmspider.files import lock, make_folder, replace_file
-from larmspider.server.crawl_file import (
+from larmspider.server.config.crawl_file import (
     CrawlFileError,
     Problem,
     parse_crawl,
     read_crawl,
     read_text,
 )
-from larmspider.server.crawl_schema import Crawl
-from larmspider.server.secrets import FOLDER as SECRETS
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.config.secrets import FOLDER as SECRETS
 
 CRAWLS, DATA, RUNS = "crawls", "data", "runs"
 LOCK = "lock"

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from yarl import URL
 
+from larmspider.web.prefix import INNER
 from larmspider.web.request import HTML
 
 MAX_OPEN = 16
@@ -34,6 +35,7 @@ class Mounts:
         app = await self._app(name)
         inside = request.rel_url.raw_path_qs.removeprefix(base) or "/"
         cloned = request.clone(rel_url=URL(inside, encoded=True))
+        cloned[INNER] = True
         # what aiohttp's own server calls; there is no public way to ask one application in another
         response = await app._handle(cloned)
         if base and isinstance(response, web.Response) and not response.prepared:

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from functools import partial
 
 from larmspider.errors import HttpError
-from larmspider.server.api import Server, summary_of
-from larmspider.server.api_types import ChangeAnswer
-from larmspider.server.crawl_file import CrawlFileError
-from larmspider.server.crawls import version_of
-from larmspider.server.failures import FETCHES, failures
+from larmspider.server.api.api import Server, summary_of
+from larmspider.server.api.api_types import ChangeAnswer
+from larmspider.server.api.crawls import version_of
+from larmspider.server.config.crawl_file import CrawlFileError
 from larmspider.server.form import groups
-from larmspider.server.runs import tail_of
+from larmspider.server.runs.failures import FETCHES, failures
+from larmspider.server.runs.runs import tail_of
 from larmspider.web.auth import EDIT, OPERATE, SEARCH
 from larmspider.web.reader import ROLES
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response

@@ -20,6 +20,7 @@ from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
 from larmspider import options
+from larmspider.access.pushed import HEADER, header_value
 from larmspider.errors import LarmspiderError
 from larmspider.fetch import errors
 from larmspider.frontier.storage.records import UrlState, host_of, url_key
@@ -188,6 +189,8 @@ class PushSpider(IntranetSpider):
         headers = Headers({"Content-Type": found.content_type})
         if found.facts.modified is not None:
             headers["Last-Modified"] = formatdate(found.facts.modified, usegmt=True)
+        if found.facts.access:
+            headers[HEADER] = header_value(found.facts.access)
         request.meta[_FACTS] = found.facts
         request.meta["download_latency"] = 0.0
         request.meta[TIMING] = dict.fromkeys(("dns", "connect", "tls", "first_byte", "total"), 0.0)

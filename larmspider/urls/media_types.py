@@ -44,6 +44,8 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     (ODF + "spreadsheet", "ods", _APART + "office"),
     (ODF + "presentation", "odp", _APART + "office"),
     (ODF + "graphics", "odg", _APART + "office"),
+    (ODF + "base", "odb", _APART + "office"),
+    (ODF + "database", "", _APART + "office"),
     (OOXML + "spreadsheetml.sheet", "xlsx", _APART + "spreadsheet"),
     (OOXML + "spreadsheetml.template", "xltx", _APART + "spreadsheet"),
     ("application/vnd.ms-excel.template.macroenabled.12", "xltm", _APART + "spreadsheet"),
@@ -174,6 +176,7 @@ _CLOSED = _NO_PROSE | frozenset(
 TAGS = _APART + "tags"
 TAGGED = frozenset(
     {f"image/{name}" for name in ("jpeg", "jpg", "pjpeg", "png", "gif", "tiff", "webp")}
+    | {f"image/{name}" for name in ("heic", "heif", "avif", "heic-sequence", "heif-sequence")}
     | {f"audio/{name}" for name in ("mpeg", "mp3", "mp4", "x-m4a", "m4a", "ogg", "vorbis", "opus")}
     | {f"audio/{name}" for name in ("flac", "x-flac", "wav", "x-wav", "wave", "vnd.wave", "aiff")}
     | {"audio/x-aiff", "audio/x-ms-wma", "video/mp4", "video/x-m4v", "video/quicktime"}

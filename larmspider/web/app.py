@@ -27,6 +27,7 @@ from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.people import People
+from larmspider.web.prefix import INNER, lead_below, prefix_of
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
@@ -217,6 +218,8 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         drop_stale_cookie(request, response)
+        if (prefix := prefix_of(request)) and not request.get(INNER):
+            lead_below(response, prefix)
     return response
 
 

@@ -22,7 +22,7 @@ class Way(NamedTuple):
 
 
 class People:
-    """A server of several crawls has its own (server/people.py)."""
+    """A server of several crawls has its own (server/people/people.py)."""
 
     start: str = "/control"
     """The page after the sign-in."""

@@ -19,6 +19,7 @@ from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.people import People
+from larmspider.web.prefix import prefix_of
 from larmspider.web.query_log import QueryLog
 from larmspider.web.reader import OPERATOR_ROLE, Reader, all_of
 from larmspider.web.readers import Readers
@@ -148,7 +149,7 @@ def web_request(request: web.Request) -> WebRequest:
         query=request.query,
         path=request.match_info,
         only_head=request.method == "HEAD",
-        origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
+        origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}{prefix_of(request)}",
         signed_in=operates,
         who=proof.who,
         identity=proof.identity,

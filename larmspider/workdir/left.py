@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from larmspider.checksums import SEAL, break_seal, crc_of
 from larmspider.errors import CrawlDirError
-from larmspider.files import is_locked, replace_file
+from larmspider.files import is_locked, replace_file, sync_file, sync_folder
 from larmspider.workdir.frames import SUFFIX, frames_of
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.manifest_copy import read_or_copy
@@ -77,12 +77,18 @@ class Left:
             yield ChangedFile(name, what, kept)
 
     def take(self, *patterns: str) -> None:
-        """Take the checksums of matching files again."""
+        """Take the checksums of matching files again, and sync these files: sealed.json is synced,
+        and must not outlive them in a power loss."""
+        folders: set[Path] = set()
         for pattern in (*_KEPT, *_SUMMED):
             for path in sorted(self.folder.glob(pattern)):
                 name = path.relative_to(self.folder).as_posix()
                 if path.is_file() and _matches(name, patterns) and not _is_sending(path):
                     self.files[name] = *_sum_of(path), _content_of(path, pattern)
+                    sync_file(path)
+                    folders.update(one for one in path.parents if one.is_relative_to(self.folder))
+        for folder in folders:
+            sync_folder(folder)
 
     def drop(self, *patterns: str) -> None:
         self.files = {name: one for name, one in self.files.items() if not _matches(name, patterns)}

@@ -309,6 +309,14 @@ class Pushed:
         found: Facts = msgspec.json.decode(row[0], type=Facts)
         return found
 
+    def access(self) -> Iterator[tuple[str, list[str]]]:
+        """The documents that the stores have and that have principals, by exact form."""
+        sql = "SELECT exact, stored_facts FROM documents WHERE instr(stored_facts, ?)"
+        with self._failing():
+            for exact, facts in self._connection.execute(sql, (b'"access"',)):
+                if access := msgspec.json.decode(facts, type=Facts).access:
+                    yield exact, access
+
     # SQL
 
     @staticmethod
@@ -394,6 +402,13 @@ def facts_of(directory: Path) -> Iterator[Callable[[Page], None]]:
 
     with pushed:
         yield fill
+
+
+def stored_access(directory: Path) -> Iterator[tuple[str, list[str]]]:
+    """`Pushed.access` of a directory. Raises CrawlDirError."""
+    if (pushed := Pushed.found(directory)) is not None:
+        with pushed:
+            yield from pushed.access()
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -64,6 +64,22 @@ def test_it_goes_on_with_what_it_had_unless_fresh(tmp_path: Path) -> None:
             client.set("kept", 1)
 
 
+def test_data_that_has_changed_since_is_refused(tmp_path: Path) -> None:
+    """Redis itself does not notice another byte in a value."""
+    folder = tmp_path / "redis"
+    with PrivateRedis(folder) as server, redis.Redis.from_url(server.url) as client:
+        client.set("kept", "a value")
+    data = next((folder / "appendonlydir").glob("*.incr.aof"))
+    whole = data.read_bytes()
+    for changed, what in ((whole.replace(b"value", b"walue"), "is not what"), (b"", "has 0 bytes")):
+        data.write_bytes(changed)
+        with pytest.raises(CrawlDirError, match=rf"{data} {what}.*: move {folder} away, then fill"):
+            PrivateRedis(folder).__enter__()
+    data.write_bytes(whole)
+    with PrivateRedis(folder) as server, redis.Redis.from_url(server.url) as client:
+        assert client.get("kept") == b"a value"
+
+
 @pytest.mark.parametrize("fresh", [False, True])
 def test_one_that_was_left_behind_is_taken_over(tmp_path: Path, fresh: bool) -> None:
     """Its starter was killed; the next command ends it."""

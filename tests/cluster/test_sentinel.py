@@ -49,3 +49,10 @@ def test_a_master_that_no_sentinel_knows_is_waited_for(redis_server, monkeypatch
         url = f"redis+sentinel://127.31.0.9:1,{place}/other/0"
         with pytest.raises(TemporaryError, match=r"No master found for 'other'$"):
             link_to(Settings({"REDIS_URL": url}))
+
+
+def test_a_sentinel_without_the_word_is_refused_with_the_way_that_works(redis_server):
+    with sentinel(redis_server()) as place:
+        for url in (f"redis://{place}/0", f"redis://{place}/mymaster/0"):
+            with pytest.raises(ConfigError, match=r"is a Sentinel: expected REDIS_URL=redis\+sent"):
+                link_to(Settings({"REDIS_URL": url}))

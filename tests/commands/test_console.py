@@ -7,15 +7,18 @@ import re
 import subprocess
 import sys
 import textwrap
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from larmspider.command import LarmCommand
 from larmspider.commands import main
 from larmspider.commands.explain import Command as Explain
 from larmspider.commands.search import Command as Search
+from larmspider.commands.verify import Command as Verify
 from larmspider.errors import ConfigError
 from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scripted import ScriptedServer
@@ -55,6 +58,20 @@ def test_an_unknown_option_is_an_error(
         return
     with pytest.raises(ConfigError, match=f"^unknown option {refused} "):
         command()._refuse_unknown_options(args)
+
+
+def test_ctrl_c_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Verify, "answer", interrupted)
+    command = Verify()
+    command.settings = Settings()
+    command.run([], Namespace(dir=None, shard=[]))
+    assert command.exitcode == 1
+    assert capsys.readouterr().err == "scrapy verify: stopped; the same command begins again\n"
 
 
 @pytest.mark.acceptance

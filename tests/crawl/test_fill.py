@@ -119,3 +119,22 @@ def test_letters_are_taken_out_of_the_log(crawl: CrawlDir) -> None:
         assert fill.take_letters() == {A}
         assert not (outbox / dead_log("DummyReceiver")).exists()
         assert fill.take_letters() == {A}, "after a kill"
+
+
+def test_a_fill_that_was_killed_at_its_end_begins_again(
+    crawl: CrawlDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has sent all, and its state is left: the receiver may be another one by now."""
+    settings = Settings({"LARM_OUTBOX_END_SECS": 60, "LARM_LANGUAGES": ""})
+    unlink, sent = Path.unlink, []
+    monkeypatch.setattr(
+        Path, "unlink", lambda path, **more: path.name == "state.json" or unlink(path, **more)
+    )
+    for _ in range(2):
+        with (
+            Fill(crawl, settings, DummyReceiver) as fill,
+            stored_items(crawl, settings) as items,
+        ):
+            fill.send_all(items)
+        sent.append(fill.sent)
+    assert sent == [3, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,10 @@ from larmspider.learned.deletes.delete_gate import DeleteGate
 from larmspider.learned.deletes.notes import (
     DELETES,
     LOGIN,
+    MOVED,
     NO_ANSWER,
+    SCOPE,
+    UNDECIDED,
     HostDeletes,
     Notice,
     Waiting,
@@ -36,8 +40,11 @@ def run(
     backend: Backend | None = None,
     killed: bool = False,
     hosts: tuple[str, ...] = ("h:80",),
+    late: tuple[str, ...] = (),
+    notices: Sequence[Notice] = (),
 ) -> dict[bytes, float]:
-    """A run in which these things are found; what it makes due."""
+    """A run in which these things are found, ``late`` ones after the last checkpoint but one; what
+    it makes due."""
     due: dict[bytes, float] = {}
     gate = DeleteGate(
         NotesMemory(backend or MemoryBackend()),
@@ -57,15 +64,24 @@ def run(
     async def crawl() -> None:
         extension.spider_opened()
         for _ in range(2):
+            gate.notes.notices += notices
             gate.notes.notices += [Notice(what, "h:80", f"{what} of h:80") for what in whats]
             extension.look()
         for one in seen:
             gate.saw("h:80", b"k", one)
         if not killed:
+            gate.notes.notices += [Notice(what, "h:80", f"{what} of h:80") for what in late]
+            scheduler.closed = True
+            extension.committed()
+            gate.notes.kept.get = gate.notes.kept.of = closed  # type: ignore[method-assign]
             await extension.spider_closed()
 
     asyncio.run(crawl())
     return due
+
+
+def closed(_host: str) -> Any:
+    raise AssertionError("notes cannot be read once the scheduler has closed")
 
 
 def told(folder: Path) -> list[str]:
@@ -82,6 +98,33 @@ def test_each_thing_is_told_once_over_all_runs(
     run(tmp_path, monkeypatch, DELETES)
     run(tmp_path, monkeypatch, DELETES)
     assert told(tmp_path).count("deletes of h:80") == 2
+
+
+def test_a_move_that_the_end_of_a_run_finds_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rights are looked at then, in the notes of all hosts."""
+    run(tmp_path, monkeypatch, hosts=("h:80", "other:80"), late=(MOVED, SCOPE))
+    assert told(tmp_path) == ["moved of h:80", "scope of h:80"]
+
+
+def test_undecided_pages_of_a_login_that_has_expired_are_not_told_of_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = MemoryBackend()
+    page = Waiting("http://h/a", "login", "kept", 1_000.5, "")
+    backend.put_note(note_of("h:80"), HostDeletes(undecided={b"k" * 16: page}).pack())
+    for seen in ("login", "locked"):
+        notice = Notice(UNDECIDED, "h:80", f"{seen} for 7 days", seen)
+        for earlier in (LOGIN, ""):
+            folder = tmp_path / f"{seen}-{earlier}"
+            folder.mkdir()
+            with monkeypatch.context() as context:
+                if earlier:
+                    run(folder, context, earlier, backend=backend)
+                run(folder, context, backend=backend, notices=[notice])
+            is_told = f"{seen} for 7 days" in told(folder)
+            assert is_told == (seen == "locked" or not earlier)
 
 
 def test_workers_tell_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

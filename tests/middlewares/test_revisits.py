@@ -662,6 +662,36 @@ def test_a_server_that_says_something_else_to_every_url_overwrites_nothing() -> 
     assert (items["http://h/p1"].kind, type(items["http://h/p2"])) == ("empty", Page)
 
 
+@pytest.mark.parametrize("menu", ["", NAVIGATION])
+@pytest.mark.parametrize("words", [3, 12, 60])
+def test_a_fault_in_place_of_pages_is_none(menu: str, words: int) -> None:
+    """The server knows which URLs exist, and says something else at each answer. Two such pages
+    may be believed, if only few words differ."""
+    source = random.Random(words)
+    names = [f"p{n}" for n in range(8)]
+    own = {name: page(name, f"{menu}<p>{some_words(source, 40)}") for name in names}
+    world = World(site=own)
+    fault = f"{menu}<h1>Oops</h1><p>The database is away. "
+    world.site |= dict.fromkeys(names, lambda path: page(path, fault + some_words(source, words)))
+    items = [one for one in world.run(1) if one.url[9:] in names]
+    assert len(items) == 8
+    assert sum(isinstance(one, Page) for one in items) <= (2 if words == 3 else 0)
+    world.site |= own
+    assert not [one for one in world.run(2) if isinstance(one, Removed)]
+
+
+def test_pages_that_are_all_written_anew_are_stored() -> None:
+    """With a sentence that all of them have, and a counter."""
+    source, names = random.Random(1), [f"p{n}" for n in range(8)]
+    world = World(site={name: page(name, f"<p>{some_words(source, 40)}") for name in names})
+    text = {name: f"{NAVIGATION}<h1>{some_words(source, 40)}</h1>" for name in names}
+    world.site |= dict.fromkeys(
+        names, lambda path: page(path, f"{text[path]}<p>Seen {source.randrange(10**6)} times.")
+    )
+    items = [one for one in world.run(1) if one.url[9:] in names]
+    assert [type(one) for one in items] == [Page] * 8
+
+
 def test_a_new_design_makes_no_error_pages_of_small_pages() -> None:
     """All pages and the new error page share their navigation."""
     source = random.Random(1)

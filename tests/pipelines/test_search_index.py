@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -14,6 +15,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.settings import Settings
 
+from larmspider import options
+from larmspider.access.table import AccessTable
 from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
@@ -317,6 +320,25 @@ def test_a_page_that_was_missed_is_marked_until_it_answers_or_leaves(tmp_path: P
     crawl.store("http://h/c", None)
     crawl.close()
     assert _marks(crawl.path) == {}
+
+
+def test_a_rebuild_without_settings_keeps_the_rules_of_the_crawl(tmp_path: Path) -> None:
+    """A lost index is built again, and opens no page that a rule shuts."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    crawl.store("http://h/a", Page("http://h/a", "http://h/a", text="zebra", mime="text/html"))
+    crawl.checkpoint()
+    crawl.close()
+    shutil.rmtree(crawl.path / "index")
+    manifest = json.loads((crawl.path / "crawl.json").read_text())
+    rules = {"LARM_ACCESS_RULES": {"*": ["group:hr"]}}
+    (crawl.path / "crawl.json").write_text(json.dumps(manifest | {"settings": rules}))
+    settings = Settings(dict(options.defaults()))
+    reindex(CrawlDir(crawl.path), settings, lambda *_: None, restricted=())
+    table = AccessTable(crawl.path / "index")
+    table.refresh()
+    slot = table.slot_of("http://h/a")
+    assert slot
+    assert table.list_of(slot).principals == ["group:hr"]
 
 
 @pytest.mark.parametrize("lost", ["marks", "index"])

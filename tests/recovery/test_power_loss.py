@@ -119,6 +119,27 @@ def test_a_power_loss_loses_nothing_that_was_committed(
         assert cursor is None or cursor.sent >= PAGES
 
 
+def test_a_power_loss_behind_the_end_leaves_nothing_that_verify_names(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Of a run, and of a command that changes the crawl: checksums are on the disk, too."""
+    kept, real = SyncedOnly(tmp_path / "kept"), tmp_path / "real"
+    real.mkdir()
+    remove = ["remove", "--yes", server.url("/p3"), "--dir", "crawl"]
+    for number, command in enumerate((arguments(server), remove)):
+        subprocess.run(
+            [sys.executable, "-m", "scrapy", *command],
+            cwd=real,
+            env=environment(real, "larmspider.settings") | kept.variables,
+            check=True,
+            capture_output=True,
+        )
+        left = tmp_path / f"left{number}"
+        kept.after_power_loss(real, left)
+        ran = scrapy("verify", "--dir", "crawl", cwd=left)
+        assert (ran.status, ran.out) == (0, f"{PAGES - number} stored pages: all is whole\n")
+
+
 def test_an_export_is_on_the_disk_when_the_command_has_ended(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

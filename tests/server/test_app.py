@@ -16,21 +16,21 @@ import msgspec
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.server.api import BASE, OPERATIONS
-from larmspider.server.api import Server as Crawls
+from larmspider.server.api.api import BASE, OPERATIONS
+from larmspider.server.api.api import Server as Crawls
+from larmspider.server.api.crawls import Crawls as Acts
+from larmspider.server.api.openapi import as_text, description
+from larmspider.server.api.push import Pushes
 from larmspider.server.app import build_server
 from larmspider.server.audit import Audit
-from larmspider.server.crawl_schema import Crawl
-from larmspider.server.crawls import Crawls as Acts
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.config.secrets import Secrets
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.form import groups, values_of
-from larmspider.server.look import Looks
 from larmspider.server.mount import rebased
-from larmspider.server.openapi import as_text, description
-from larmspider.server.people import ServerPeople
-from larmspider.server.push import Pushes
-from larmspider.server.secrets import Secrets
-from larmspider.server.server_settings import ServerSettings
-from larmspider.server.tokens import TokenGuard, TokenStore, first_key
+from larmspider.server.people.people import ServerPeople
+from larmspider.server.people.tokens import TokenGuard, TokenStore, first_key
+from larmspider.server.runs.look import Looks
 from larmspider.status.crawl_view import Source
 from larmspider.web.server import Binding, Server
 from tests.support.crawl_machine import Machine
@@ -301,7 +301,7 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
 
 
 def test_the_description_is_up_to_date() -> None:
-    """`python -m larmspider.server.openapi > docs/openapi.json`"""
+    """`python -m larmspider.server.api.openapi > docs/openapi.json`"""
     assert (PROJECT / "docs" / "openapi.json").read_text("utf-8") == as_text()
 
 

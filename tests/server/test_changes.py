@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.server.changes import changes
-from larmspider.server.crawl_schema import Crawl, Host, Limits
-from larmspider.server.failures import failures
+from larmspider.server.config.changes import changes
+from larmspider.server.config.crawl_schema import Crawl, Host, Limits
+from larmspider.server.runs.failures import failures
 from tests.support.crawling import crawl
 from tests.support.servers.scripted import ScriptedServer
 

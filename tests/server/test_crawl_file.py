@@ -10,8 +10,8 @@ from msgspec import structs
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.server.crawl_edit import edited, new_text
-from larmspider.server.crawl_file import (
+from larmspider.server.config.crawl_edit import edited, new_text
+from larmspider.server.config.crawl_file import (
     MAX_FILE_BYTES,
     CrawlFileError,
     crawl_of,
@@ -20,7 +20,7 @@ from larmspider.server.crawl_file import (
     read_crawl,
     settings_of,
 )
-from larmspider.server.crawl_schema import Crawl, Host, Limits, Refresh, RunOn, fields_of
+from larmspider.server.config.crawl_schema import Crawl, Host, Limits, Refresh, RunOn, fields_of
 
 WHOLE = """\
 # the wiki of the house

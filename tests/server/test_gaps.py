@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.server.crawl_schema import Crawl
-from larmspider.server.gaps import Gaps, meetings
+from larmspider.server.config.crawl_schema import Crawl
+from larmspider.server.runs.gaps import Gaps, meetings
 from tests.server.test_server import Servers, first_token, serving, until
 from tests.support.web.crawling import endless
 

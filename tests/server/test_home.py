@@ -8,10 +8,10 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.sites.lookup import read_sites_file
-from larmspider.server.crawl_file import parse_crawl
+from larmspider.server.config.crawl_file import parse_crawl
+from larmspider.server.config.secrets import Secrets, sites_of, variable_of
+from larmspider.server.config.server_settings import ServerSettings, cores
 from larmspider.server.home import Home, check_name
-from larmspider.server.secrets import Secrets, sites_of, variable_of
-from larmspider.server.server_settings import ServerSettings, cores
 
 SEEDS = "seeds = ['http://w/']\n"
 

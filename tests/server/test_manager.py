@@ -16,7 +16,7 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.server.home import Home
-from larmspider.server.runs import CrawlRuns, cut_log, read_runs, tail_of
+from larmspider.server.runs.runs import CrawlRuns, cut_log, read_runs, tail_of
 from tests.support.crawl_machine import BEGIN, DAY, HOUR, FakeProcess, KilledError, Machine
 
 

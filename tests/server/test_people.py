@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.server import users as users_module
-from larmspider.server.api import BASE
-from larmspider.server.tokens import TokenStore
-from larmspider.server.users import Users, narrowed
+from larmspider.server.api.api import BASE
+from larmspider.server.people import users as users_module
+from larmspider.server.people.tokens import TokenStore
+from larmspider.server.people.users import Users, narrowed
 from larmspider.web.auth import Guard, Identity, cookie_name
 from larmspider.web.reader import MAX_PRINCIPALS, ROLES, checked_groups, checked_name
 from tests.server.test_app import SEEDS, Console

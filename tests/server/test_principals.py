@@ -17,8 +17,8 @@ from larmspider.errors import ConfigError
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.server.api import BASE
-from larmspider.server.principals import PrincipalTable
+from larmspider.server.api.api import BASE
+from larmspider.server.people.principals import PrincipalTable
 from tests.server.test_app import SEEDS, Console
 from tests.server.test_people import Person
 

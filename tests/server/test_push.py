@@ -13,10 +13,10 @@ import pytest
 
 from larmspider.errors import CrawlDirError, HttpError
 from larmspider.items import Page
-from larmspider.server.api import BASE
-from larmspider.server.crawl_file import CrawlFileError, parse_crawl, settings_of
-from larmspider.server.push import MAX_DOCUMENTS, Rate
-from larmspider.server.push_client import check
+from larmspider.server.api.api import BASE
+from larmspider.server.api.push import MAX_DOCUMENTS, Rate
+from larmspider.server.api.push_client import check
+from larmspider.server.config.crawl_file import CrawlFileError, parse_crawl, settings_of
 from larmspider.workdir import pushed as pushed_file
 from larmspider.workdir.pushed import (
     DiskFullError,
@@ -77,7 +77,9 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"fields": {"floor": "1"}}, 400, "fields: 'floor': expected room"),
     ({"fields": {"room": ["1"] * 21}}, 400, "expected at most 20 values"),
     ({"fields": {"room": "1" * 201}}, 400, "of 1 to 200"),
-    ({"access": ["group:hr"]}, 400, "no rights of single documents yet"),
+    ({"access": ["hr"]}, 400, "access: 'hr' is no principal: expected everyone"),
+    ({"access": ["group:hr"] * 10_001}, 400, "access: expected at most 10,000 principals"),
+    ({"access": "group:hr"}, 400, "access"),
     ({"text": "a" * 400_001}, 413, "push_bytes"),
     ({"titel": "a"}, 400, "titel"),
     ({"collection": "nix"}, 404, "no collection 'nix'"),

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import threading
@@ -83,22 +84,26 @@ def test_a_document_is_a_page(
         {"url": f"{host}/file.rtf", "file": rtf, "content_type": "application/rtf"},
         {"url": f"{host}/a.png", "file": base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()},
         {"url": f"{host}/gone", "text": "walrus that leaves"},
+        {"url": f"{host}/pay", "text": "orca", "access": ["group:hr", "user:anna"]},
+        {"url": f"{host}/later", "text": "orca", "access": ["user:anna"]},
     ]  # fmt: skip
     with serving(tmp_path) as server:
         server.token = first_token(server)
         server.api("/crawls/wiki/start", "POST")
         until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "wiki has ended")
         got = push(server, [*documents, {"url": site.url("/"), "text": "mine"}])
-        assert [one["status"] for one in got.json["documents"]] == [201] * 5 + [409]
-        assert "the crawl wiki of this collection" in got.json["documents"][5]["error"]
+        assert [one["status"] for one in got.json["documents"]] == [201] * 7 + [409]
+        assert "the crawl wiki of this collection" in got.json["documents"][7]["error"]
         for one in documents:
             url = str(one["url"])
             until(lambda url=url: state(server, url) == "stored", f"{url} is stored")
         png = server.api(f"/index?url={host}/a.png")
         assert png["outcome"] == "binary: image/png is no document"
 
-        def found(query: str) -> Any:
-            return request(f"{server.url}/search?q={quote(query)}&format=json").json
+        def found(query: str, headers: dict[str, str] | None = None) -> Any:
+            return request(
+                f"{server.url}/search?q={quote(query)}&format=json", headers=headers or {}
+            ).json
 
         until(lambda: found("walrus")["total"] == 2, "it is found")
         hit = found("walrus text")["hits"][0]
@@ -110,6 +115,12 @@ def test_a_document_is_a_page(
         assert "alert(1)" not in copy.text
         headers = {"Authorization": f"Bearer {server.token}"}
         assert request(f"{server.url}/crawls/hr/", headers=headers).status == 200
+        assert (found("orca")["total"], found("orca", headers)["total"]) == (0, 2)
+        for path in ("pay", "later"):
+            copy = request(f"{server.url}/search/copy?u={quote(f'{host}/{path}', safe='')}")
+            assert (copy.status, "orca" in copy.text) == (404, False)
+        push(server, [{"url": f"{host}/later", "text": "orca"}])  # the same text, for everybody now
+        until(lambda: found("orca")["total"] == 1, "it is for everybody")
         push(server, [documents[0] | {"version": 2, "text": "walrus again", "title": "Newer"}])
         assert server.raw(f"/index?url={host}/gone", "DELETE").status == 200
         until(lambda: found("walrus")["total"] == 1, "the other one has left")
@@ -118,7 +129,7 @@ def test_a_document_is_a_page(
         assert ctl(tmp_path, "stop", "hr").status == 0
         until(lambda: server.api("/crawls/hr")["summary"]["state"] == "ended", "it has stopped")
         assert server.api("/crawls/hr/runs")["runs"][0]["outcome"] == "shutdown"
-        push(server, [{"url": f"{host}/later", "text": "walrus later"}])
+        push(server, [{"url": f"{host}/last", "text": "walrus later"}])
         with closing(sqlite3.connect(tmp_path / "home" / "pages.db")) as database:
             rows = database.execute("SELECT * FROM pages").fetchall()
         assert {"Newer", "Seal"} <= {value for row in rows for value in row}
@@ -128,6 +139,12 @@ def test_a_document_is_a_page(
             assert ran.status == 0, ran.out + ran.err
         assert "Newer" in scrapy("search", *here, "walrus", cwd=tmp_path).out
         assert found("walrus")["facets"]["fields"]["room"] == {"12": 1}
+        assert (found("orca")["total"], found("orca", headers)["total"]) == (1, 2)
+        shutil.rmtree(directory / "index")
+        ran = scrapy("reindex", *here, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        until(lambda: found("walrus")["total"] == 1, "the new index is open")
+        assert (found("orca")["total"], found("orca", headers)["total"]) == (1, 2)
         assert scrapy("export", *here, "pages", "pages.jsonl", cwd=tmp_path).status == 0
         exported = [
             json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()
@@ -138,7 +155,7 @@ def test_a_document_is_a_page(
         got = push(server, [documents[1]])
         assert "the operator has removed this URL" in got.json["documents"][0]["error"]
         server.api("/crawls/hr/start", "POST")
-        until(lambda: state(server, f"{host}/later") == "stored", "what waited is stored")
+        until(lambda: state(server, f"{host}/last") == "stored", "what waited is stored")
         assert ctl(tmp_path, "stop", "hr").status == 0
         until(lambda: server.api("/crawls/hr")["summary"]["state"] == "ended", "it has stopped")
     crawl = ("crawl", "intranet", "-a", f"start={site.url('/')}", "-a", "resume=anyway")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.server.schedule import EXAMPLES, Timetable, in_window
+from larmspider.server.config.schedule import EXAMPLES, Timetable, in_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -11,7 +11,7 @@ import pytest
 from larmspider.errors import ConfigError
 from larmspider.extensions.notify import TOLD
 from larmspider.learned.deletes.notes import Notice
-from larmspider.server.watch import RETRY_SECS, Watch
+from larmspider.server.runs.watch import RETRY_SECS, Watch
 from larmspider.status.totals import TOTALS_FILE
 from tests.support.crawl_machine import Machine
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from larmspider.server import loop
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.home import Home
-from larmspider.server.manager import Manager
-from larmspider.server.process import UNKNOWN, CrawlBusyError
-from larmspider.server.runs import Run
-from larmspider.server.server_settings import ServerSettings
+from larmspider.server.runs import loop
+from larmspider.server.runs.manager import Manager
+from larmspider.server.runs.process import UNKNOWN, CrawlBusyError
+from larmspider.server.runs.runs import Run
 
 HOUR, DAY = 3_600.0, 86_400.0
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC).timestamp()

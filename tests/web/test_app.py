@@ -16,6 +16,8 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
+from selenium.webdriver import ActionChains
 
 from larmspider.errors import ConfigError
 from larmspider.web.auth import (
@@ -106,8 +108,10 @@ def test_every_page_fits_and_says_nothing_to_the_console(
     assert browser.errors() == []
     assert len(browser.all("h1")) == 1
     browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
-    for element in browser.all("input:not([type=hidden], [hidden]), select, textarea, button"):
-        assert element.accessible_name, element.get_attribute("outerHTML")
+    browser.script("for (const one of document.querySelectorAll('#filters')) one.checked = true")
+    controls = browser.all("input:not([type=hidden], [hidden]), select, textarea, button")
+    nameless = [one for one in controls if one.is_displayed() and not one.accessible_name]
+    assert not nameless, [one.get_attribute("outerHTML") for one in nameless]
 
 
 def test_links_and_urls_are_not_mixed_up(served: Callable[..., Served], demo_crawl: Path) -> None:
@@ -554,3 +558,42 @@ def test_the_token_of_a_directory_is_made_once(tmp_path) -> None:  # type: ignor
     assert (tmp_path / "web.token").stat().st_mode & 0o777 == 0o600
     (tmp_path / "web.token").write_text("x\n")
     assert stored_token(tmp_path) not in ("x", token)
+
+
+def test_a_table_sorts_by_a_click_and_by_the_keyboard(
+    served: Callable[..., Served], demo_crawl: Path, browser: Browser
+) -> None:
+    """By number, down at the second click; what a reader with a screen reader hears is set."""
+    browser.open(served(demo_crawl).url + "/")
+    table = "[data-piece=tables] section:last-child table"
+    numbers = f"return [...document.querySelectorAll('{table} td.num')].map(e => +e.textContent)"
+    assert len(before := browser.script(numbers)) > 2
+    heading = browser.find(f"{table} thead th.num")
+    heading.find_element("css selector", "button").click()
+    assert browser.script(numbers) == sorted(before)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.find_element("css selector", "button").send_keys("\n")
+    assert browser.script(numbers) == sorted(before, reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path, browser: Browser
+) -> None:
+    """Curves have axes, and values under the pointer; without scripts there is a plain curve."""
+    shutil.copytree(demo_crawl, tmp_path / "crawl")
+    with (tmp_path / "crawl" / "Monitor.log").open("a") as log:
+        for n in range(1, 9):
+            log.write(f"2099-01-31T12:00:0{n}.000Z\t{n}\t1.0\t{n}\t0\t0\t0\t1\t0\t9\t9\n")
+    site = served(tmp_path / "crawl")
+    page = LexborHTMLParser(site.get("/").text)
+    known = page.css_first("[data-text=known]").text()
+    assert re.fullmatch(r"\d+ of \d+ known URLs stored", known)
+    assert 0 < float(page.css_first("progress").attributes["value"] or 0) <= 100
+    assert "visits its pages again" in page.css_first("#next").text()
+    assert page.css_first(".chart svg path.line").attributes["d"]
+    browser.open(site.url + "/")
+    browser.until(lambda: len(browser.all(".chart .uplot")) == 2, "curves with axes")
+    ActionChains(browser.driver).move_to_element(browser.find(".chart .u-over")).perform()
+    browser.until(lambda: re.search(r"\d{4}-\d\d-\d\d", browser.text(".u-legend")), "a value")
+    assert browser.errors() == []

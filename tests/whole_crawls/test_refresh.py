@@ -599,3 +599,8 @@ def test_explain_tells_a_page_s_history_in_plain_words(crawl: Crawl) -> None:
         if crawl.days == 2:
             assert "missing 2 times since" in explained("/b")
     assert re.search(r"left the search \S+: missing [34] times over", explained("/b"))
+    assert "is back" not in explained("/b")
+    site.pages["/b"], crawl.days = "here again", 4
+    scrapy("deletes", "--dir", "crawl", "--undo", crawl.server.url("/b"), cwd=crawl.folder)
+    crawl.run("due")
+    assert "is back: it was stored again since" in explained("/b")

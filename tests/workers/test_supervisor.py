@@ -345,6 +345,7 @@ def _lives(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.acceptance
 def test_progress_is_the_sum_of_all(tmp_path: Path) -> None:
     """Lines of this run count; the counts of a worker before its restart are not lost."""
     now = 1_800_000_000.0

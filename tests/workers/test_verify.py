@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.checksums import SEAL
 from larmspider.crawl.reader import read_manifest
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
@@ -105,6 +106,33 @@ def test_a_lost_redis_is_named_with_the_rebuild(folder: Path) -> None:
     assert ran.status == 1
     assert "Redis has lost the crawl of" in ran.out
     assert "scrapy workers --rebuild" in ran.out
+
+
+def test_damaged_data_of_the_private_redis_is_named_and_rebuilt(folder: Path) -> None:
+    redis = folder / "copy" / "redis"
+    for data in [path for path in redis.rglob("*") if path.is_file() and path.stat().st_size]:
+        if data.name == "redis.log":
+            continue
+        whole = data.read_bytes()
+        middle = len(whole) // 2
+        for damaged in (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+                        whole[:middle], b"", None):  # fmt: skip
+            data.unlink() if damaged is None else data.write_bytes(damaged)
+            if damaged is not None or data.name != SEAL:
+                ran = verify(folder)
+                assert ran.status == 1
+                assert f"{data}: " in ran.out
+            data.write_bytes(whole)
+    data = next(redis.rglob("*.incr.aof"))
+    data.write_bytes(data.read_bytes()[:-9])
+    ran = scrapy("workers", "--rebuild", "-s", "LARM_DIR=copy", cwd=folder)
+    assert (ran.status, ran.err.count("\n")) == (2, 1)
+    assert f"move {redis} away, then fill an empty Redis" in ran.err
+    redis.rename(folder / "away")
+    ran = scrapy("workers", "--rebuild", "--complete", "-s", "LARM_DIR=copy", cwd=folder)
+    assert ran.status == 0, ran.err
+    ran = verify(folder)
+    assert (ran.status, ran.out) == (0, "2 stored pages: all is whole\n")
 
 
 @pytest.mark.parametrize("content", [None, "", '{"form'], ids=["gone", "empty", "cut"])

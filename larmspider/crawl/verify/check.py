@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import plugin
-from larmspider.checksums import SEAL, crc_of, read_seal, tantivy_crc
+from larmspider.checksums import SEAL, crc_of, read_seal, tantivy_crcs
 from larmspider.crawl.logs import STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records, stored_by_frontier
@@ -96,7 +96,7 @@ def check_root(path: Path) -> Findings:
     found = Findings(path)
     check_manifest(found, None)
     check_small(found)
-    check_log_index(found, path)
+    check_log_index(found, path, (read_or_copy(path).manifest or {}).get("began"))
     return found
 
 
@@ -154,7 +154,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
                     missing=lambda keys: _missing(path, settings, forms, keys, frontier),
                     ahead=manifest.get("end") in _ENDED,
                 )
-            check_log_index(found, path)
+            check_log_index(found, path, manifest.get("began"))
             check_checksums(found, manifest)
         else:
             found.notes.append(f"{path}: a crawl runs here; its index and outbox were not checked")
@@ -396,8 +396,8 @@ def check_seals(path: Path) -> None:
             file = path / "index" / name
             there = file.stat().st_size if file.exists() else -1
             same = there == size
-            if same and (known := tantivy_crc(file)) is not None:
-                same = known == crc
+            if same and (known := tantivy_crcs(file)):
+                same = crc in known
             elif same and size <= QUICK_SEALED_BYTES:
                 same = crc_of(file, 0, size) == crc
             if not same:

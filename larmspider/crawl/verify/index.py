@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgpack
 
-from larmspider.checksums import SEAL, check_tantivy, crc_of, read_seal, tantivy_crc
-from larmspider.crawl.log_index.index import DATABASE
+from larmspider.checksums import SEAL, check_tantivy, crc_of, read_seal, tantivy_crcs
+from larmspider.crawl.log_index.index import DATABASE, read_state
 from larmspider.crawl.log_index.index import FOLDER as LOG_INDEX
 from larmspider.crawl.verify.bodies import StoredUrls
 from larmspider.crawl.verify.findings import Findings, Say
@@ -84,7 +84,7 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         elif path.stat().st_size != size:
             what = f"has {path.stat().st_size:,} bytes, the last run left {size:,}"
         elif name in names:
-            what = "" if tantivy_crc(path) == crc else "is another file than the last run left"
+            what = "" if crc in tantivy_crcs(path) else "is another file than the last run left"
         else:
             what = "" if crc_of(path, 0, size) == crc else "is not what its checksum says"
         if what and name == UNREACHED:
@@ -183,8 +183,9 @@ def _ahead(directory: Path) -> frozenset[str]:
         return frozenset()
 
 
-def check_log_index(found: Findings, folder: Path) -> None:
-    """The index is made from the logs, and made again for the next viewer."""
+def check_log_index(found: Findings, folder: Path, began: object) -> None:
+    """The index is made from the logs, and made again for the next viewer. ``began``: when the
+    crawl did."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
         return
@@ -193,7 +194,9 @@ def check_log_index(found: Findings, folder: Path) -> None:
         with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
             database.execute("PRAGMA cell_size_check = ON")
             rows = database.execute("PRAGMA integrity_check(1)").fetchall()
-    except sqlite3.Error as error:
+            if rows == [("ok",)] and read_state(database).get("began", began) != began:
+                rows = [("is of another crawl",)]
+    except (sqlite3.Error, ValueError) as error:
         rows = [(str(error),)]
     if rows != [("ok",)]:
         found.add(path, str(rows[0][0]) if rows else "it cannot be read")

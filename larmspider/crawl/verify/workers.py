@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options, program
+from larmspider.checksums import SEAL
 from larmspider.cluster.reader import RedisReader, waiting_of
 from larmspider.crawl.verify.findings import Findings
 from larmspider.errors import CrawlDirError, LarmspiderError
@@ -40,7 +41,7 @@ def check_workers(
         found.add(other, f"is the directory of the worker of {one} once more", mend="move it away")
     known = {path.name for path in parts} | set(elsewhere)
     try:
-        with _reader(found.path, settings) as (reader, why_not):
+        with _reader(found, settings) as (reader, why_not):
             if reader is None:
                 found.notes.append(f"{found.path}: lost directories are not known: {why_not}")
                 return
@@ -106,21 +107,36 @@ def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
 
 
 @contextmanager
-def _reader(root: Path, settings: BaseSettings) -> Iterator[tuple[RedisReader | None, str]]:
+def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisReader | None, str]]:
     """The Redis of REDIS_URL, or the private one, which is started if need be."""
-    folder = root / REDIS_DIR
+    root, folder = found.path, found.path / REDIS_DIR
     manifest = read_or_copy(root).manifest or {}
     runs = (folder / REDIS_SOCKET).exists() or is_locked(folder / LOCK)
     if options.many_workers(settings) or runs or not folder.is_dir() or why_no_lock(folder):
         with waiting_of(root, manifest, settings) as answer:
             yield answer
         return
-    from larmspider.cluster.redis_server import PrivateRedis  # 0.1 s, for other commands too
+    # imported here, 0.1 s
+    from larmspider.cluster.redis_server import PrivateRedis, changed_data, rebuilt
 
+    try:
+        changed = [*changed_data(folder)]
+    except ValueError as error:
+        found.add(folder / SEAL, f"is {error}")
+        found.gone.append(folder / SEAL)
+        yield None, "the checksums of its Redis are damaged"
+        return
+    if changed:
+        for path, what in changed:
+            found.add(path, what, mend=rebuilt(folder))
+        yield None, "the data of its Redis is damaged"
+        return
     try:
         private = PrivateRedis(folder).__enter__()
     except CrawlDirError as error:
-        raise CrawlDirError(f"{error}: its file is damaged, or gone ({_BAD_DAY})") from None
+        found.add(folder, str(error))
+        yield None, "its Redis does not start"
+        return
     try:
         wanted = settings.copy()
         wanted.set("REDIS_URL", private.url, priority="cmdline")

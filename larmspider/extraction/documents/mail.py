@@ -1,9 +1,11 @@
-"""Mails as programs write them: eml, mbox and MHTML (RFC 5322, 2045 to 2047, 2231, 2557, 4155).
+"""Mails as programs write them: eml, mbox, MHTML (RFC 5322, 2045 to 2047, 2231, 2557, 4155), and
+mailboxes of MMDF and of Emacs (Babyl).
 
 The reader takes the subject as title, From, To and Cc, the date, and the text: each part of plain
 text or HTML without a file name. If there are alternatives, it takes the plain text, the links of
-the others, and their text if they have far more of it. All other parts are attachments; the mails
-of an mbox are its members. Both become parts of the document (parts.py).
+the others, and their text if they have far more of it. All other parts are attachments, and so are
+files that stand uuencoded in a plain text; the mails of a mailbox are its members. Both become
+parts of the document (parts.py).
 
 labels.py decodes charsets; an HTML part without a charset is decoded by its own ``<meta>``. A
 multipart without its boundary is parsed by the first line that looks like one, else it is text. In
@@ -27,7 +29,13 @@ from typing import Any
 from larmspider.extraction import html
 from larmspider.extraction.body_type import is_signed
 from larmspider.extraction.documents.labels import known, text_of
-from larmspider.extraction.documents.mail_coding import coding_of, decoded, is_base64
+from larmspider.extraction.documents.mail_coding import (
+    coding_of,
+    decoded,
+    is_base64,
+    uuencoded,
+    without_uuencoded,
+)
 from larmspider.extraction.documents.mail_headers import Near, parameter, text_of_header
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member
 from larmspider.extraction.documents.reading import (
@@ -58,6 +66,12 @@ leave the empty line out."""
 _FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
 _UUCP = re.compile(rb"(?:>From [^\r\n]*\r?\n)+")
 """Lines of the way of a mail (RFC 976 2.4)."""
+_MMDF, _BABYL = b"\1\1\1\1", b"BABYL OPTIONS:"
+_MMDF_LINE = re.compile(rb"\x01{4}\r?\n")
+_BABYL_MAIL = re.compile(rb"\x1f\r?\n?\f\r?\n[^\r\n]*\r?\n")
+"""The line of labels before a mail of Babyl."""
+_BABYL_HEAD = re.compile(rb"^\*\*\* EOOH \*\*\*\r?\n", re.MULTILINE)
+"""Behind the whole head, before the head as it was shown."""
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _SHOWN = re.compile(
@@ -93,7 +107,7 @@ _PIECE, _SAMPLE = 1 << 20, 1 << 16
 
 
 def is_mbox(body: bytes) -> bool:
-    return _beginning(body).startswith(b"From ")
+    return _beginning(body).startswith((b"From ", _MMDF, _BABYL))
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -289,13 +303,40 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         return
     message, fault = _parsed(body)
     near = _near(body)
-    for number, part in enumerate(_sorted(message)[1], 1):
+    texts, enclosed = _sorted(message)
+    for number, part in enumerate(enclosed, 1):
         yield from _member(part, number, near)
+    for part, _ in texts:
+        for file, data in uuencoded(_payload(part)) if not part.is_multipart() else ():
+            yield Member(text_of_header(file, near), data)
     if fault is not None:
         raise fault
 
 
 def _mails(body: bytes) -> Iterator[Member]:
+    if body.startswith(_MMDF):
+        mails = filter(None, _MMDF_LINE.split(body))
+        yield from (Member(f"{number}.eml", mail, MAIL) for number, mail in enumerate(mails, 1))
+    elif body.startswith(_BABYL):
+        for number, mail in enumerate(_BABYL_MAIL.split(body)[1:], 1):
+            yield Member(f"{number}.eml", _of_babyl(mail), MAIL)
+    else:
+        yield from _mails_of_mbox(body)
+
+
+def _of_babyl(mail: bytes) -> bytes:
+    """A mail with its whole head, if it is there."""
+    found = _BABYL_HEAD.search(mail)
+    if found is None:
+        return mail
+    whole, shown = mail[: found.start()].strip(), mail[found.end() :].rstrip(b"\x1f")
+    end = _HEAD_END.search(shown)
+    if not whole or end is None:
+        return shown
+    return whole + shown[end.start() :]
+
+
+def _mails_of_mbox(body: bytes) -> Iterator[Member]:
     """The mails of an mbox. ">From " is "From " again (mboxrd)."""
     first = _FIRST_FROM.match(body)
     spans = [first.span()] if first else []
@@ -425,7 +466,7 @@ def _charset(part: _Message) -> str:
 
 
 def _plain(part: _Message, near: Near) -> str:
-    text = text_of(_payload(part), _charset(part), near.sample)
+    text = text_of(without_uuencoded(_payload(part)), _charset(part), near.sample)
     content_type = _raw(part, "content-type")
     if b"flowed" in content_type.lower() and parameter(content_type, "delsp").lower() == "yes":
         text = _DELETED_SPACE.sub("", text)  # RFC 3676 4.2

@@ -1,10 +1,12 @@
-"""Transfer encodings of mails (RFC 2045 6), of damaged and truncated bodies too."""
+"""Transfer encodings of mails (RFC 2045 6), of damaged and truncated bodies too, and files that
+stand uuencoded in a text."""
 
 from __future__ import annotations
 
 import re
 from binascii import Error as BinasciiError
 from binascii import a2b_base64, a2b_qp, a2b_uu
+from collections.abc import Iterator
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
@@ -14,6 +16,11 @@ _HEAD, _FEW, _LONG = 2_000, 20, 20
 """The first 2,000 bytes may have 1 in 20 outside base64. Words but the last have 20 bytes
 or more."""
 _MISSPELT = {"base64": "base64", "quotedprintable": "quoted-printable"}
+_UUENCODED = re.compile(
+    rb"^begin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?:[ -`]{0,100}\r?\n)++end[ \t]*(?:\r?\n|\Z)",
+    re.MULTILINE,
+)
+"""A file within a text (POSIX uuencode)."""
 _UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
 
 
@@ -53,6 +60,16 @@ def from_base64(data: bytes) -> bytes:
         piece = piece[:-1] if len(piece) % 4 == 1 else piece
         out.append(a2b_base64(piece + b"=" * (-len(piece) % 4)))
     return b"".join(out)
+
+
+def uuencoded(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Names and bytes of the files that stand uuencoded in a text."""
+    for found in _UUENCODED.finditer(text):
+        yield found[1].strip(), _from_uu(found[0])
+
+
+def without_uuencoded(text: bytes) -> bytes:
+    return _UUENCODED.sub(b"", text) if b"\nend" in text else text
 
 
 def _from_uu(data: bytes) -> bytes:

@@ -74,6 +74,9 @@ _ARGUMENT = re.compile(r'["\u201c-\u201e]((?:[^"\u201c-\u201e\\]|\\.)*).?|(\\.)|
 _WITH_VALUE = ("\\l", "\\o", "\\t", "\\s")
 _LONGEST_NOTE, _PIECES_BEFORE = 5, 3  # "12,13"
 _MAX_FIELDS = 100  # nested fields
+_GREEK = dict(zip(b"abcdefghijklmnopqrstuwxyz", "αβχδεφγηιϕκλμνοπθρστυωξψζ", strict=True))
+_GREEK |= dict(zip(b"ABCDEFGHIKLMNOPQRSTUWXYZ", "ΑΒΧΔΕΦΓΗΙΚΛΜΝΟΠΘΡΣΤΥΩΞΨΖ", strict=True))
+"""Letters of the font Symbol."""
 _SYMBOL_FONTS = re.compile(r"(?i)symbol|dings|mt extra|marlett")
 
 
@@ -315,7 +318,8 @@ def _chosen(choices: Any) -> str:
 
 
 def _symbol(element: Any) -> str:
-    """A letter by its number in Unicode, a space for a picture of a font of symbols."""
+    """A letter by its number in Unicode, or of the font Symbol; a space for a picture of such a
+    font."""
     try:
         number = int(element.get(W + "char", ""), 16)
     except ValueError:
@@ -323,4 +327,6 @@ def _symbol(element: Any) -> str:
     plain = 0x20 < number < 0xD800 or 0xF900 <= number <= 0xFFFD
     if plain and not _SYMBOL_FONTS.search(element.get(W + "font", "")):
         return chr(number)
+    if element.get(W + "font", "").lower() == "symbol":
+        return _GREEK.get(number & 0xFF, " ")
     return " "

@@ -4,9 +4,10 @@
 
 The reader takes paragraphs and headings, headers and footers of all page styles, formulas and
 charts inside the document, labels and values of forms, names of sheets, and the value of a cell
-beside its displayed text. Notes, comments, frames, shapes and the readings of rubies are blocks
-apart. No text are deleted words, the numbers of notes, the authors and dates of comments, scripts,
-and alternative texts. Linked files are links.
+beside its displayed text. It takes names, queries, forms and reports of a database (odb). Notes,
+comments, frames, shapes and the readings of rubies are blocks apart. No text are deleted words, the
+numbers of notes, the authors and dates of comments, scripts, and alternative texts. Rows of a
+database are in a format of its engine, and not read. Linked files are links.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _SHOW = _ODF + "presentation:1.0}"
 _FORM = _ODF + "form:1.0}"
 _STYLE = _ODF + "style:1.0}"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
+_BASE = _ODF + "database:1.0}"
+_OF_BASE = ("forms/", "reports/")
+"""Folders of the forms and reports of a database."""
+_BASE_TEXTS = (_BASE + "name", _BASE + "title", _BASE + "description", _BASE + "command")
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
 _HEADING = _TEXT + "h"
@@ -100,6 +105,7 @@ def read(package: Package, builder: DocumentBuilder) -> None:
             pass  # the text may be whole
     builder.note()
     left, seen = ["styles.xml", "content.xml"], set[str]()  # the former has headers and footers
+    left[:0] = [name for name in package.names(_OF_BASE) if name.endswith("/content.xml")]
     while left:
         name = package.name(left.pop())
         if not name or name in seen:
@@ -132,6 +138,9 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
             builder.add(sheet.get(_TABLE + "name", ""))
     for forms in root.iter(OFFICE + "forms"):
         for text in _of_forms(forms):
+            builder.add(text)
+    for element in root.iter(_BASE + "*"):
+        for text in filter(None, map(element.get, _BASE_TEXTS)):
             builder.add(text)
     for element, text in _blocks(root, apart):
         builder.add(text)

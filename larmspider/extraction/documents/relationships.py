@@ -68,8 +68,8 @@ class Package:
         """The name in the zip file; "" where there is no such part."""
         return self._names.get(_key(part), "")
 
-    def names(self, folder: str) -> list[str]:
-        """The parts in a folder."""
+    def names(self, folder: str | tuple[str, ...]) -> list[str]:
+        """The parts in a folder, or in several."""
         return [name for key, name in self._names.items() if key.startswith(folder)]
 
     def xml(self, part: str) -> Any:

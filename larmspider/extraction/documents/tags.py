@@ -1,17 +1,18 @@
 """Tags of pictures, sound and films: title, author and texts, by Pillow and tinytag.
 
 It reads Exif (ImageDescription, Artist, Copyright, XPTitle and the like, UserComment), IPTC and XMP
-(title, headline, description, keywords, creator, rights, place) of JPEG, PNG, TIFF and WebP, texts
-of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comment, lyrics and
-copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor sound are
-decoded.
-Left out are raw pictures of cameras, HEIC, Photoshop, AVI and Matroska, and tags behind the pixels
+(title, headline, description, keywords, creator, rights, place) of JPEG, PNG, TIFF, WebP, HEIC and
+AVIF, texts of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comment,
+lyrics and copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor
+sound are decoded.
+Left out are raw pictures of cameras, Photoshop, AVI and Matroska, and tags behind the pixels
 of a PNG. A file without such a tag has no text, and stays ``binary``.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -64,10 +65,15 @@ _XMP = {
 _PNG = {"Title": "title", "Author": "author"} | dict.fromkeys(
     ("Description", "Comment", "Copyright", "Keywords", "Source", "comment"), "text"
 )
-_SOUND = {"title": "title", "artist": "author", "albumartist": "author"} | dict.fromkeys(
-    ("album", "composer", "genre", "description", "lyrics", "copyright", "publisher", "performer"),
-    "text",
+_SOUND = {"title": "title", "artist": "author", "albumartist": "author"}
+"""Other names of tags are texts, among them those that a program has chosen (ID3's COMM, TXXX)."""
+_TECHNICAL = re.compile(
+    r"itun|replaygain|mp3gain|musicbrainz|acoustid|encod|major_brand|minor_version|compatible|"
+    r"handler|filesize|mime_type|track|disc|year|bitrate|bpm|isrc|barcode|catalog|initial_key|url|language"
 )
+"""Names of tags that no one searches for."""
+_MAX_ITEMS, _MAX_EXTENTS = 10_000, 100
+"""Items of a HEIC file, which has one for each of its some 50 tiles, and pieces of an item."""
 _Tags = Iterator[tuple[str, str]]
 """Each tag is a title, an author or a text, and its value."""
 
@@ -93,6 +99,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def _tags(body: bytes) -> _Tags:
     if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
         yield from _of_webp(body)
+    elif body[4:8] == b"ftyp" and body[8:11] in (b"hei", b"hev", b"avi", b"mif", b"msf"):
+        yield from _of_heif(body)
     elif body.startswith((b"\xff\xd8", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*")):
         yield from _of_picture(body)
     else:
@@ -126,6 +134,64 @@ def _of_webp(body: bytes) -> _Tags:
             exif.load(data)
             yield from _of_exif(exif)
         at += 8 + size + size % 2
+
+
+def _of_heif(body: bytes) -> _Tags:
+    """HEIC and AVIF (ISO 23008-12): items of the box "meta" that are Exif or XMP."""
+    boxes = dict(_boxes(dict(_boxes(body)).get(b"meta", b"")[4:]))
+    places = dict(_places(boxes.get(b"iloc", b"")))
+    for number, kind in _items(boxes.get(b"iinf", b"")):
+        data = b"".join(
+            (boxes.get(b"idat", b"") if is_inside else body)[at : at + size]
+            for is_inside, at, size in places.get(number, ())
+        )
+        if kind == b"Exif":
+            exif = Image.Exif()
+            exif.load(data[4 + int.from_bytes(data[:4], "big") :])
+            yield from _of_exif(exif)
+        elif kind == b"mime" and b"<rdf:RDF" in data:
+            yield from _of_xmp(data)
+
+
+def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 0
+    while at + 8 <= len(data):
+        size, head = int.from_bytes(data[at : at + 4], "big"), 8
+        if size == 1:
+            size, head = int.from_bytes(data[at + 8 : at + 16], "big"), 16
+        end = at + size if size else len(data)
+        yield data[at + 4 : at + 8], data[at + head : end]
+        at = max(end, at + 8)
+
+
+def _items(iinf: bytes) -> Iterator[tuple[int, bytes]]:
+    """Numbers and kinds of items."""
+    for name, box in _boxes(iinf[6 if iinf[:1] == b"\0" else 8 :]):
+        if name == b"infe" and box[0] >= 2:
+            end = 6 if box[0] == 2 else 8
+            yield int.from_bytes(box[4:end], "big"), box[end + 2 : end + 6]
+
+
+def _places(iloc: bytes) -> Iterator[tuple[int, list[tuple[bool, int, int]]]]:
+    """Numbers of items; each extent is inside "idat" or the file, and has a place and a size."""
+    stream = io.BytesIO(iloc)
+
+    def number(size: int) -> int:
+        return int.from_bytes(stream.read(size), "big")
+
+    version, sizes = number(1), (number(3), number(2))[1]
+    at_size, size_size, base_size = sizes >> 12, sizes >> 8 & 15, sizes >> 4 & 15
+    index_size = sizes & 15 if version else 0
+    wide = 4 if version == 2 else 2
+    for _ in range(min(number(wide), _MAX_ITEMS)):
+        item = number(wide)
+        is_inside = bool(version) and number(2) & 15 == 1
+        number(2)
+        base, extents = number(base_size), []
+        for _ in range(min(number(2), _MAX_EXTENTS)):
+            number(index_size)
+            extents.append((is_inside, base + number(at_size), number(size_size)))
+        yield item, extents
 
 
 def _of_exif(exif: Image.Exif) -> _Tags:
@@ -164,7 +230,7 @@ def _of_xmp(data: Any) -> _Tags:
 def _of_sound(body: bytes) -> _Tags:
     found = TinyTag.get(file_obj=io.BytesIO(body), duration=False).as_dict()
     for name, values in found.items():
-        kind = "text" if "comment" in name else _SOUND.get(name)
+        kind = _SOUND.get(name, "" if _TECHNICAL.match(name) else "text")
         if kind and isinstance(values, list):
             yield from ((kind, str(value)) for value in values)
 

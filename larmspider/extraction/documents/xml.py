@@ -18,6 +18,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lxml import etree
+
 from larmspider.extraction import xhtml
 from larmspider.extraction.documents import office_text, opendocument
 from larmspider.extraction.documents.format_codes import header_text
@@ -40,6 +42,9 @@ _WORDS = frozenset(
 )
 """Attributes that have the text in files of diagrams, outlines, processes and settings."""
 _DRAWN = ("svg",)
+_SVG_TEXT = "{http://www.w3.org/2000/svg}text"
+_PLACES = frozenset(("x", "y", "dy"))
+"""Attributes that begin a line or a word of its own within a text of SVG."""
 """Roots of files whose such attributes name layers and shapes."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href", "src")
@@ -153,12 +158,26 @@ def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
             builder.add_link(text)
         if has_words and element.attrib:
             words.update((value, None) for value in _words_of(element.attrib))
+    for drawn in root.iter(_SVG_TEXT):
+        _join(drawn)
     if broken is None or {*broken.split()} <= {*" ".join(root.itertext("{*}*")).split()}:
         _add_pieces(root, builder)
     else:
         builder.add(broken)
     for value in words:
         builder.add(value)
+
+
+def _join(drawn: Any) -> None:
+    """Join the spans of a text of SVG that follow each other without a place of their own."""
+    pieces: list[str] = []
+    for event, span in etree.iterwalk(drawn, events=("start", "end")):
+        if event == "start":
+            pieces += " " if _PLACES.intersection(span.attrib) else "", span.text or ""
+        elif span is not drawn:
+            pieces.append(span.tail or "")
+    del drawn[:]
+    drawn.text = "".join(pieces)
 
 
 def _words_of(attributes: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ from functools import cache
 
 _IS_UTF_8 = 0x800
 _UNICODE_PATH = 0x7075
+_UNICODE_PATH_TAG = b"\x75\x70"
 _MAC_SYSTEMS = (7, 19)
 _SAMPLE = 4_000
 """Bytes of names that are weighed."""
@@ -68,8 +69,10 @@ class ZipNames:
 
 
 def _raw(info: zipfile.ZipInfo) -> bytes:
-    """The bytes of a name beyond ASCII that nothing calls UTF-8; "" for any other one."""
-    if info.flag_bits & _IS_UTF_8 or info.orig_filename.isascii():
+    """The bytes of a name that nothing calls UTF-8, if it has a character beyond ASCII or the field
+    of Info-ZIP; "" for any other one."""
+    is_plain = info.orig_filename.isascii() and _UNICODE_PATH_TAG not in info.extra
+    if info.flag_bits & _IS_UTF_8 or is_plain:
         return b""
     try:
         return info.orig_filename.encode("cp437")

@@ -145,13 +145,23 @@ class Canaries:
         well = sum(map(bool, answers))
         if self._find_move(host, list(mine.canaries), now):
             return ""
-        if kept.move is not None and answers and answers[0]:
+        is_well = not answers or (bool(answers[0]) and well * 2 > len(answers))
+        if kept.move is not None and answers and is_well:
             kept.move = None  # the host is back
             self._notes.kept.touch(host)
-        if answers and (not answers[0] or well * 2 <= len(answers)):
+        if not is_well:
+            if kept.move is not None and self._has_gone_over(kept.move):
+                return ""
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
+
+    def _has_gone_over(self, move: HostMove) -> bool:
+        """Whether most pages of a host have left for a new host that is well in this run. The old
+        pages that remain are not on the new host, and none of them is a canary."""
+        new = self._notes.visits.get(move.to)
+        answers = [] if new is None else list(new.visited.values())
+        return move.left * 2 > move.pages and sum(answers) * 2 > len(answers)
 
     def begin(self, host: str, visited: Mapping[bytes, bool]) -> None:
         """Those that this run has not ``visited`` are due."""

@@ -5,7 +5,8 @@
 Before a changed page is believed, the crawl fetches a made-up URL of the host, once a run. The
 answer is the host's error page or its login, wherever it comes again. The check also catches error
 pages that differ at each answer: they share words with the made-up URL's answers and none with the
-stored page.
+stored page. A server that answers 404 for the made-up URL may still have a fault in place of pages:
+a page that has lost its words is fetched once more, and compared with other lost pages of its host.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import msgspec
 
 from larmspider.extraction.error_page import (
     LEAST_PAIRS,
+    Lost,
     Pairs,
+    is_fault,
     likeness,
+    lost,
     pairs_to_keep,
     says_another_thing,
 )
@@ -38,6 +42,8 @@ MAX_TEXTS = 2_000
 restarts."""
 _LEAST_ANSWERS, _MOST_ANSWERS = 2, 3
 """Made-up URLs of a host in a run. The third is for two answers that are alike by chance."""
+MAX_LOST = 6
+"""Lost pages of a host that a run compares, the last ones: 30 KB each."""
 LEAST_TEXT = 20
 """Characters; a shorter text is not compared."""
 
@@ -98,13 +104,14 @@ class Probe(msgspec.Struct, array_like=True):
 
 class HostProbe(Note):
     """The made-up URL of a host in this run. ``texts``: the signatures of stored texts that became
-    one text, by that text."""
+    one text, by that text. ``lost``: pages that have lost their words."""
 
     probe: Probe | None = None
     texts: dict[bytes, set[bytes]] = {}
+    lost: list[Lost] = []
 
     def memory(self, packed_bytes: int) -> int:
-        return self.least_bytes + 400 * len(self.texts)
+        return self.least_bytes + 400 * len(self.texts) + 30_000 * len(self.lost)
 
 
 class ErrorPages(Part):
@@ -157,6 +164,8 @@ class ErrorPages(Part):
             if mine.probe.wanted:
                 self._probing.add(host)
             return found
+        if stored is not None and (found := self._lost(host, page, stored, first)):
+            return found
         # pages may differ by numbers alone: of these each has a text of its own
         if len(mine.texts) >= MAX_TEXTS:
             mine.texts.clear()
@@ -165,6 +174,21 @@ class ErrorPages(Part):
             earlier.add(before.signature or before.digest)
         self._hosts.touch(host)
         return Observation.LOGIN if len(earlier) > MANY else None
+
+    def _lost(
+        self, host: str, page: Page, stored: Page, first: Page | None
+    ) -> Observation | Wait | None:
+        """EMPTY for a fault in place of a page."""
+        if (found := lost(page, stored)) is None:
+            return None
+        if first is None:
+            return ONCE_MORE
+        mine = self._hosts.of(host)
+        mine.lost = [one for one in mine.lost if one.url != page.url]
+        seen = Observation.EMPTY if is_fault(found, first, mine.lost) else None
+        mine.lost = [*mine.lost, found][-MAX_LOST:]
+        self._hosts.touch(host)
+        return seen
 
     def own_fetch(self, host: Host, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
         """The made-up URL, if it is to be fetched now."""

@@ -105,10 +105,10 @@ class UndecidedPages:
         ):
             text = (
                 f"Pages of {entry.host} are not as they were for more than"
-                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
+                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or one.reason}."
                 f" See {program.NAME} deletes."
             )
-            self._notes.tell(UNDECIDED, entry.host, text, str(seen))
+            self._notes.tell(UNDECIDED, entry.host, text, one.seen)
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
         """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not

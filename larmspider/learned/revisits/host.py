@@ -21,6 +21,8 @@ from larmspider.learned.revisits.validators import Validators
 NOTE = "refresh {host}"
 MAX_GONE = 10_000
 """URLs of a host whose pages have left that are remembered, the last ones."""
+MAX_REDIRECTS = 2_000
+"""URLs of a host that redirect and are remembered with their targets, the last ones."""
 _LEAST_BYTES = 2_000
 
 
@@ -36,6 +38,7 @@ class KnowledgeNote(msgspec.Struct, array_like=True):
     volatile: VolatileNote = msgspec.field(default_factory=VolatileNote)
     validators: Validators = msgspec.field(default_factory=Validators)
     doubtful: list[bytes] = []
+    redirects: dict[bytes, str] = {}
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -43,7 +46,8 @@ class HostKnowledge:
     """``changes`` of the host's pages, seen in ``exposure`` seconds of all pages together.
     ``checks`` of its pages that were chosen at random. ``gone``: time, URL and depth of pages that
     have left. ``pace``: on which days many of its pages changed. ``doubtful``: pages of which a
-    store may have another version than their records, since a crash."""
+    store may have another version than their records, since a crash. ``redirects``: exact forms of
+    the targets, by the keys of URLs that have no page and redirect."""
 
     changes: float = 0.0
     exposure: float = 0.0
@@ -54,12 +58,22 @@ class HostKnowledge:
     validators: Validators = field(default_factory=Validators)
     doubtful: set[bytes] = field(default_factory=set)
     run: bytes = b""
+    redirects: dict[bytes, str] = field(default_factory=dict)
+
+    def redirects_to(self, key: bytes, target: str) -> bool:
+        """Note a redirect. False: it was known."""
+        if self.redirects.get(key) == target:
+            return False
+        self.redirects[key] = target
+        while len(self.redirects) > MAX_REDIRECTS:
+            del self.redirects[next(iter(self.redirects))]
+        return True
 
     def pack(self) -> bytes:
         gone, pace, doubtful = self.gone[-MAX_GONE:], self.pace.pack(), sorted(self.doubtful)
         found = self.changes, self.exposure, self.checks.days, gone, pace
-        kept = KnowledgeNote(self.run, *found, self.volatile.kept(), self.validators, doubtful)
-        return packed(kept)
+        learned = self.volatile.kept(), self.validators, doubtful, self.redirects
+        return packed(KnowledgeNote(self.run, *found, *learned))
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
@@ -78,6 +92,7 @@ class HostKnowledge:
             kept.validators,
             {*kept.doubtful},
             kept.run,
+            kept.redirects,
         )
 
     def begin_run(self) -> None:

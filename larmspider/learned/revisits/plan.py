@@ -55,6 +55,10 @@ PLAN_SHARE = 0.01
 """The share of the time that planning takes."""
 FAILED_WEIGHT = 0.1
 """The weight of a URL that had no page at its last visit."""
+ROBOTS_AGAIN_SECS = 30 * DAY
+"""Until a URL that robots.txt does not allow is checked again, which costs no request."""
+MAX_RECHECKED = 1_000
+"""URLs that robots.txt did not allow and that one plan checks, 1 ms each."""
 _VARIANTS = 10
 
 
@@ -85,12 +89,14 @@ class VisitPlan:
         self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
         self._first_visit = inf  # time of the oldest last visit
         self._took = 0.0  # seconds, for this plan
+        self._rechecked = 0  # URLs that robots.txt did not allow, in this plan
 
     def begin(self, now: float) -> None:
         """Fill the budget."""
         self._budget.fill(now)
         self._best, self._room, self._took = [], int(self._budget.visits.left), 0.0
         self.to_confirm.clear()
+        self._rechecked = 0
         self._missing, self._oldest = [], []
         number = min(self._room, int(self._budget.visits.left / SAMPLED + self._random()))
         self._sample = Reservoir(number, self._random)
@@ -101,16 +107,20 @@ class VisitPlan:
 
     def rank(self, records: Iterable[tuple[bytes, FetchRecord]], now: float) -> None:
         """Keep the pages whose visit is worth most, one for each visit of the budget."""
-        back, folders = [], []
+        back, beside = [], []
         for key, visit in records:
             if visit.due and visit.time <= now:
                 self._first_visit = min(self._first_visit, visit.time)
             if not 0.0 < visit.due <= SIGNALLED and self._is_to_list(visit, now):
-                folders.append((key, ASKED, visit))
+                beside.append((key, ASKED, visit))
+                continue
+            if visit.state is UrlState.REFUSED:
+                if self._is_to_recheck(visit, now):
+                    beside.append((key, ASKED, visit))
                 continue
             if visit.due and visit.state is UrlState.STORED:
                 self._sample.offer((key, visit))
-            if is_refused(visit) or 0.0 < visit.due <= SIGNALLED:
+            if 0.0 < visit.due <= SIGNALLED:
                 continue
             if not visit.due and not self.is_page(key, visit.url):
                 continue
@@ -136,7 +146,7 @@ class VisitPlan:
             if item[2].due == PLANNED:  # by an earlier plan that was not carried out
                 back.append((item[1], item[2].time + self.interval(item[2])))
         self._frontier.backend.schedule(back)
-        self.make_due(folders)
+        self.make_due(beside)
 
     def _is_to_list(self, visit: FetchRecord, now: float) -> bool:
         """Whether the page is a folder of files: each run lists it, beside the budget, for the
@@ -144,6 +154,14 @@ class VisitPlan:
         if not is_folder(visit.url) or visit.state is not UrlState.STORED:
             return False
         return self.age(visit, now) >= (SOONEST if self._mode == DUE else DAY)
+
+    def _is_to_recheck(self, visit: FetchRecord, now: float) -> bool:
+        """Whether a URL that robots.txt did not allow is checked, which costs no request."""
+        is_late = not 0 <= now - visit.time < ROBOTS_AGAIN_SECS  # or the clock was set back
+        if is_refused(visit) or not is_late or self._rechecked >= MAX_RECHECKED:
+            return False
+        self._rechecked += 1
+        return True
 
     def next_visit(self, now: float) -> float:
         """When a run with ``due`` has something to visit next: its budget has a visit then, and an

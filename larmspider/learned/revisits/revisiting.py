@@ -67,6 +67,7 @@ from larmspider.learned.revisits.plan import (
     CONFIRM,
     DUE,
     PLANNED,
+    ROBOTS_AGAIN_SECS,
     SIGNALLED,
     WATCH,
     VisitPlan,
@@ -102,10 +103,10 @@ SLICE = 500
 """URLs that are looked at in one turn when a run begins; 10 ms."""
 AGAIN_SECS = DAY
 """After a visit that did not show the page."""
-ROBOTS_AGAIN_SECS = 30 * DAY
-"""Until a URL that robots.txt does not allow is looked at again, which costs no request."""
 GONE_AGAIN_SECS = 30 * DAY
 """Until a URL whose page has left is queued once more, as if a page had named it."""
+MAX_HOPS = 5
+"""Redirects in a row that are followed from a page to the page that has taken its place."""
 _MAY_BE_BACK = frozenset(
     {Observation.MISSING, Observation.GONE, Observation.ROBOTS, Observation.DENIED}
 )
@@ -363,7 +364,7 @@ class Revisiting(Part):
         entry = lease.entry
         if entry is None:
             return Purpose.PROOF if lease.kind is FetchKind.MADE_UP else Purpose.OTHER
-        if entry.visit is None or entry.attempts:
+        if entry.visit is None or entry.attempts or entry.visit.state is UrlState.REFUSED:
             return Purpose.OTHER
         if entry.key in self.looks or entry.key in self._requested:
             return Purpose.SECOND_LOOK
@@ -481,7 +482,8 @@ class Revisiting(Part):
             after.due = now + self._plan.interval(after)
         else:
             is_missing = before.state is UrlState.STORED and confirmed_from(after)
-            after.due = is_missing or now + AGAIN_SECS
+            is_refused = before.state is UrlState.REFUSED
+            after.due = is_missing or now + (ROBOTS_AGAIN_SECS if is_refused else AGAIN_SECS)
         self._plan.to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._plan.to_confirm[entry.key] = after.due
@@ -541,6 +543,7 @@ class Revisiting(Part):
         ``target``: the exact form of the URL that it has moved to."""
         is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
+            self._look_for_end(target)
             why = f"{target} is not stored"
             if not self._frontier.is_own(url_key(target)):
                 why = f"{target} belongs to another worker, which alone knows whether it is stored"
@@ -554,6 +557,8 @@ class Revisiting(Part):
             self.gate.undecided.waits_for(entry, why)
             return why
         has_successor = bool(target) and self._has(target)
+        if has_successor:
+            self.redirects_to(entry.host, entry.key, target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
         if why:
             return why
@@ -578,6 +583,33 @@ class Revisiting(Part):
         return state is UrlState.MERGED or (
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
+
+    def redirects_to(self, host: str, key: bytes, target: str) -> None:
+        """A URL without a page of its own redirects to this target."""
+        if self.known(host).redirects_to(key, target):
+            self.touch(host)
+
+    def end_of(self, entry: QueuedUrl, target: str) -> str:
+        """Where the redirect of a page ends: at the target, or at the stored page to which that
+        redirects, as after a second move. The target, if the end is not known."""
+        end = target
+        for _ in range(MAX_HOPS):
+            key = url_key(end)
+            if not end or key == entry.key or not self._frontier.is_own(key):
+                break
+            if self._has(end):
+                return end
+            there = self.record_of(end)
+            if there is not None and not _is_redirect(there):
+                break
+            end = self.known(host_of(end)).redirects.get(key, "")
+        return target
+
+    def _look_for_end(self, target: str) -> None:
+        """Visit a target that redirects, if it is not known where to."""
+        there = self.record_of(target)
+        if there is not None and _is_redirect(there):
+            self.look_at(target)
 
     def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
         """Whether a visit has found the target since the page redirects there: it may redirect
@@ -700,6 +732,10 @@ def _was_stored_again(before: FetchRecord | None, after: FetchRecord) -> bool:
     if before is None or len(before.digest) < BODY_DIGEST:
         return True
     return is_lost(before) or after.digest != before.digest
+
+
+def _is_redirect(visit: FetchRecord) -> bool:
+    return visit.state is UrlState.STORED and 300 <= visit.status < 400
 
 
 def is_lost(visit: FetchRecord) -> bool:

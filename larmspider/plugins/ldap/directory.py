@@ -24,7 +24,7 @@ from ldap3.utils.conv import escape_filter_chars
 
 from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import printable
-from larmspider.server.sign_in_settings import Ldap
+from larmspider.server.config.sign_in_settings import Ldap
 from larmspider.web.people import DIRECTORY_AWAY
 from larmspider.web.reader import MAX_PRINCIPALS, checked_groups, checked_name
 

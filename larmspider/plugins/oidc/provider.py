@@ -32,7 +32,7 @@ from joserfc.jws import JWSRegistry
 
 from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import printable
-from larmspider.server.sign_in_settings import Oidc
+from larmspider.server.config.sign_in_settings import Oidc
 from larmspider.web.auth import Provider
 from larmspider.web.people import PROVIDER_AWAY, PROVIDER_REFUSED
 from larmspider.web.reader import checked_groups, checked_name

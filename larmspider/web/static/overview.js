@@ -8,10 +8,48 @@
     if (value !== undefined && element[property] !== value) element[property] = value;
   };
   const last = {};
+  // Curves with axes and the values under the pointer; without uPlot or scripts the server's stay.
+  const plots = {};
+  const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
+  const short = (value) => value >= 1e9 ? `${+(value / 1e9).toFixed(1)}G` : value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M`
+    : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : String(+value.toFixed(value < 10 ? 2 : 0));
+  const axis = (size, values) => ({
+    stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
+    font: "12px system-ui, sans-serif", size, ...(values && { values }),
+  });
+  const utc = (at) => new Date(at * 1e3).toISOString();
+  const clock = (all) => { // days in a long crawl, else minutes or seconds
+    const span = all[all.length - 1] - all[0];
+    const [from, to] = span > 2 * 86400 ? [5, 10] : span > 600 ? [11, 16] : [11, 19];
+    return all.map((at) => utc(at).slice(from, to));
+  };
+  const plot = (place) => {
+    const points = JSON.parse(place.dataset.points);
+    if (!window.uPlot || points[0].length < 2) return;
+    const width = () => place.clientWidth - 16;
+    const drawn = new uPlot({
+      width: width(), height: 170, tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"), padding: [8, 24, 0, 0],
+      legend: { live: true, markers: { show: false } }, cursor: { y: false, drag: { x: true, y: false } },
+      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+      axes: [axis(28, (_, all) => clock(all)), axis(52, (_, all) => all.map(short))],
+      series: [{ label: "at", value: (_, at) => at == null ? "–" : utc(at).slice(0, 19).replace("T", " ") },
+        { label: place.closest("figure").querySelector("figcaption").firstChild.textContent.trim(),
+          stroke: colour("--accent"), width: 1.6, fill: colour("--fill"), points: { show: false },
+          value: (_, value) => value == null ? "–" : short(value) }],
+    }, points, place);
+    place.querySelectorAll(":scope > svg, :scope > .axis").forEach((one) => { one.hidden = true; one.style.display = "none"; });
+    new ResizeObserver(() => drawn.setSize({ width: width(), height: 170 })).observe(place.parentNode);
+    return drawn;
+  };
+  document.querySelectorAll("[data-series]").forEach((place) => { plots[place.dataset.series] = plot(place); });
   const now = () => new Date().toISOString().slice(0, 19).replace("T", " ");
   let state, latest = now();
   const show = (found) => {
     each("text", (element, key) => change(element, "textContent", found.texts[key]));
+    each("value", (element, key) => {
+      if (found.texts[key] !== undefined) element.value = Number(found.texts[key]);
+    });
+    for (const [name, points] of Object.entries(found.series || {})) plots[name]?.setData(points);
     each("path", (element, key) => {
       if (found.paths[key] !== undefined) element.setAttribute("d", found.paths[key]);
     });
@@ -20,6 +58,7 @@
       if (element.contains(document.activeElement)) return; // somebody reads or follows a link there
       last[key] = element.innerHTML = found.pieces[key];
     });
+    document.dispatchEvent(new Event("larm:changed"));
     latest = now();
     state = found.states.crawl || state;
     document.getElementById("live").hidden = state !== "running";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -25,14 +26,15 @@ def overview(request: WebRequest) -> WebResponse:
 
 def update_parts(
     crawl_status: CrawlStatus, templates: Templates, gauges: Gauges | None
-) -> dict[str, dict[str, str]]:
-    """What /events sends: texts, curves and pieces of the page, by their names in the template."""
+) -> dict[str, dict[str, Any]]:
+    """The data of /events: texts, curves and pieces of the page, by their names in the template."""
     status = crawl_status.status(gauges)
     shown = parts(status)
     piece = partial(templates.macro, "overview_pieces.html")
     return {
         "texts": shown["texts"],
         "paths": shown["paths"],
+        "series": shown["series"],
         "pieces": {
             "forecast": piece("forecast", status, shown["texts"], shown["running"]),
             "tables": piece("counts", shown["tables"], shown["empty"]),
@@ -50,8 +52,16 @@ def parts(status: Status) -> dict[str, Any]:
     sizes = curve(moments, [point.bytes for point in past.points])
     seconds = status.forecast.seconds
     in_flight = status.gauges.in_flight if status.gauges else 0
+    known, queued = urls.get("discovered", 0), urls.get("queued", 0)
+    done = 100 * (known - queued) / known if known else 0.0
+    left = [f"{count(queued)} queued"] if queued else []
+    if seconds and running:
+        left.append(f"about {duration(seconds)} left")
     return {
         "texts": {
+            "done": f"{done:.1f}",
+            "known": f"{count(urls.get('stored', 0))} of {counted(known, 'known URL')} stored",
+            "left": ", ".join(left) or "nothing is queued",
             "condition": times(state_text(status.run_state, status.gauges)),
             "pages": rate(status.pages) if running else "–",
             "bytes": size(status.bytes) if status.gauges else "–",
@@ -80,6 +90,10 @@ def parts(status: Status) -> dict[str, Any]:
             "bytes-line": sizes.path,
             "bytes-area": sizes.area,
         },
+        "series": {
+            "pages": _series(moments, [point.pages for point in past.points]),
+            "bytes": _series(moments, [point.bytes for point in past.points]),
+        },
         "tables": {
             "Hosts by state": status.hosts,
             **({"URLs that wait for a login by host": status.logins} if status.logins else {}),
@@ -96,6 +110,11 @@ def parts(status: Status) -> dict[str, Any]:
         "spent": requests_in_words(requests_by_purpose(status.totals.counters)),
         "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     }
+
+
+def _series(moments: Sequence[float], values: Sequence[float]) -> list[list[float]]:
+    """Times and values of a curve, for uPlot."""
+    return [[round(at, 1) for at in moments], [round(value, 2) for value in values]]
 
 
 def _refresh_tables(status: Status) -> dict[str, dict[str, int]]:

@@ -430,6 +430,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
         ][:FACET_VALUES]
         found.append(
             {
+                "name": name,
                 "title": _title(say, name),
                 "values": values,
                 "chosen": chosen,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from binascii import b2a_uu
 
 import pytest
 
@@ -12,6 +13,7 @@ from larmspider.extraction.documents.mail_coding import from_base64
 from larmspider.extraction.documents.mail_headers import parameter, text_of_header
 from larmspider.extraction.formats import media_type
 from larmspider.items import Page
+from tests.support.documents.corpus import SAMPLES
 
 HEAD = b"From: a@h.example\r\nTo: b@h.example\r\nMIME-Version: 1.0\r\n"
 MIXED = HEAD + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
@@ -336,3 +338,59 @@ def test_a_mail_of_apple_mail_is_read():
     assert media_type("", body, "1.emlx") == mail.MAIL
     page = read(body)
     assert (page.title, "Köln" in page.text, "plist" in page.text) == ("s", True, False)
+
+
+ONE = b"From: ada@h.example\nSubject: One\n\nfirst text\n"
+TWO = b"From: bob@h.example\nSubject: Two\n\nsecond text\n"
+BETWEEN = b"\1\1\1\1\n"
+BABYL = (
+    b"BABYL OPTIONS: -*- rmail -*-\nVersion: 5\n\x1f\x0c\n1, answered,,\n"
+    b"From: ada@h.example\nContent-Type: text/plain; charset=iso-8859-2\nSubject: One\n\n"
+    b"*** EOOH ***\nFrom: ada@h.example\nSubject: One\n\nfirst text \xb1\n"
+    b"\x1f\x0c\n0,,\n*** EOOH ***\n" + TWO + b"\x1f"
+)
+
+
+@pytest.mark.parametrize("said", ["", "text/plain", "application/octet-stream"])
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [
+        (BETWEEN + ONE + BETWEEN + BETWEEN + TWO + BETWEEN, "first text"),
+        ((BETWEEN + ONE + BETWEEN).replace(b"\n", b"\r\n") + BETWEEN + TWO, "first text"),
+        (BABYL, "first text ą"),
+    ],
+    ids=["MMDF", "MMDF with CRLF", "Babyl"],
+)
+def test_mailboxes_of_other_programs_are_read(body: bytes, first: str, said: str) -> None:
+    page = read(body, media_type(said, body, "inbox"))
+    assert [(part.title, part.text.removeprefix("ada@h.example ")) for part in page.parts] == [
+        ("One", first),
+        ("Two", "bob@h.example second text"),
+    ]
+
+
+def uuencoded(data: bytes, name: str) -> bytes:
+    rows = b"".join(b2a_uu(data[at : at + 45]) for at in range(0, len(data), 45))
+    return b"begin 644 %b\n%b`\nend\n" % (name.encode(), rows)
+
+
+def test_a_file_that_stands_uuencoded_in_a_text_is_an_attachment() -> None:
+    body = ONE + uuencoded(b"enclosed " * 20, "a b.txt") + b"between\n" + uuencoded(b"more", "c.md")
+    page = read(body.replace(b"\n", b"\r\n"))
+    assert page.text == "ada@h.example first text between"
+    assert [(part.name, part.text[:8]) for part in page.parts] == [
+        ("a b.txt", "enclosed"),
+        ("c.md", "more"),
+    ]
+
+
+def test_a_uuencoded_file_by_itself_has_its_file_as_a_part() -> None:
+    body = uuencoded(SAMPLES["docx"].body, "plan.docx")
+    mime = media_type("application/octet-stream", body, "plan.uu")
+    (part,) = read(body, mime).parts
+    assert (part.name, SAMPLES["docx"].phrase in part.text) == ("plan.docx", True)
+
+
+@pytest.mark.parametrize("text", ["begin 644 x", "begin 7 days\nbefore the\nend"])
+def test_a_text_that_begins_as_uuencode_stays(text: str) -> None:
+    assert read(ONE + text.encode()).text.endswith(" ".join(text.split()))

@@ -1,11 +1,15 @@
 """OpenDocument in a zip file and in one XML file: each test is of both."""
 
+import io
+import zipfile
+
 import pytest
 
 from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.containers import document_type
 from larmspider.items import Page
 from larmspider.urls.media_types import FLAT_ODF, ODF
-from tests.support.documents.corpus import overwritten
+from tests.support.documents.corpus import overwritten, zipped
 from tests.support.documents.ole_file import ole
 from tests.support.documents.packages import ODF_NAMES, flat, opendocument, outcome, renamed
 
@@ -220,3 +224,26 @@ def test_a_cut_or_overwritten_file_ends_in_an_outcome():
         *(overwritten(body, seed, number) for seed in range(3) for number in (5, 200)),
     ]:
         assert outcome(ODF + "text", damaged) in ("", "damaged", "no-reader", "encrypted")
+
+
+def test_a_database_is_read_but_for_its_rows():
+    names = f"{ODF_NAMES} xmlns:db='urn:oasis:names:tc:opendocument:xmlns:database:1.0'"
+    content = (
+        f"<office:document-content{names}><office:body><office:database><db:queries>"
+        "<db:query db:name='Late ships' db:command='SELECT ship'/></db:queries></office:database>"
+        "</office:body></office:document-content>"
+    )
+    form = opendocument("<text:p>Which ship</text:p>")
+    with zipfile.ZipFile(io.BytesIO(form)) as archive:
+        form_content = archive.read("content.xml")
+    body = zipped(
+        {
+            "mimetype": ODF + "base",
+            "content.xml": content,
+            "forms/Obj11/content.xml": form_content,
+            "database/data": bytes(range(256)),
+        }
+    )
+    mime = document_type(body, "ships.odb", "application/octet-stream")
+    page = parts.read(mime, body, "http://h/ships.odb", None)
+    assert (mime, page.text) == (ODF + "base", "Late ships SELECT ship Which ship")

@@ -166,3 +166,70 @@ def test_no_pixel_is_unpacked():
         body[:8] + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk)) + body[33:]
     )
     assert read(body).title == "Die Überfahrt"
+
+
+def box(kind: bytes, *inside: bytes) -> bytes:
+    data = b"".join(inside)
+    return struct.pack(">I4s", 8 + len(data), kind) + data
+
+
+def heif(brand: bytes, version: int = 0, is_inside: bool = False) -> bytes:
+    """A HEIC or AVIF file of two items: Exif, and XMP in two pieces (ISO 23008-12)."""
+    items = (b"\0\0\0\0" + exif().removeprefix(b"Exif\0\0"), XMP)
+    start = box(b"ftyp", brand, bytes(4), b"mif1", brand)
+    wide = ">I" if version == 2 else ">H"
+
+    def meta(at: int) -> bytes:
+        rows = b""
+        for number, pieces in enumerate(((items[0],), (XMP[:9], XMP[9:])), 1):
+            rows += struct.pack(wide, number) + (struct.pack(">H", is_inside) if version else b"")
+            rows += struct.pack(">HH", 0, len(pieces))
+            for piece in pieces:
+                rows += struct.pack(">II", at, len(piece))
+                at += len(piece)
+        where = struct.pack(">B3x", version) + b"\x44\0" + struct.pack(wide, 2) + rows
+        named = box(b"infe", b"\2\0\0\0", struct.pack(">HH", 1, 0), b"Exif\0") + box(
+            b"infe", b"\2\0\0\0", struct.pack(">HH", 2, 0), b"mime\0application/rdf+xml\0"
+        )
+        listed = box(b"iinf", bytes(4), struct.pack(">H", 2), named)
+        inside = box(b"idat", *items) if is_inside else b""
+        return box(b"meta", bytes(4), listed, box(b"iloc", where), inside)
+
+    at = 0 if is_inside else len(start) + len(meta(0)) + 8
+    return start + meta(at) + box(b"mdat", *items)
+
+
+@pytest.mark.parametrize("brand", [b"heic", b"avif", b"mif1", b"hevc"])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_heic_and_avif_have_their_exif_and_xmp(brand, version):
+    for is_inside in (False, version > 0):
+        body = heif(brand, version, is_inside)
+        mime = media_type("application/octet-stream", body, "a")
+        assert (mime in TAGGED, is_closed(mime), is_read_apart(mime)) == (True, True, True)
+        page = read(body)
+        assert page.text.split() == read(saved("WEBP", exif=exif(), xmp=XMP)).text.split()
+
+
+def test_damaged_heic_raises_nothing():
+    body = heif(b"heic")
+    for end in range(0, len(body), 7):
+        read(body[:end])
+    for seed in range(200):
+        read(body[:30] + corpus.overwritten(body[30:], seed))
+    endless = box(b"iloc", b"\2\0\0\0\xff\xff", b"\xff" * 400_000)
+    read(box(b"ftyp", b"heic") + box(b"meta", bytes(4), endless))
+
+
+def test_a_comment_with_a_name_of_its_own_is_text():
+    def frame(name: bytes, data: bytes) -> bytes:
+        return name + struct.pack(">I2x", len(data)) + data
+
+    frames = (
+        frame(b"COMM", b"\0eng\0first remark")
+        + frame(b"COMM", b"\0engdescribed\0second remark")
+        + frame(b"COMM", b"\0engiTunNORM\0 00000A1B 00000A1B")
+        + frame(b"TXXX", b"\0mood\0calm sea")
+    )
+    size = bytes(len(frames) >> shift & 127 for shift in (21, 14, 7, 0))
+    page = read(b"ID3\3\0\0" + size + frames + b"\xff\xfb\x90\0" + bytes(413), "a.mp3")
+    assert page.text == "first remark second remark calm sea"

@@ -168,3 +168,16 @@ def test_pictures_within_xml_are_no_text():
     picture = base64.encodebytes(bytes(range(256)) * 8)
     body = _DECLARED + b"<FictionBook><p>word</p><binary>" + picture + b"</binary></FictionBook>"
     assert parts.read("application/xml", body, "http://h/a.fb2", None).text == "word"
+
+
+def test_spans_of_a_drawn_text_are_one_text():
+    drawn = (
+        "<svg xmlns='http://www.w3.org/2000/svg'><text><tspan>quay</tspan><tspan>side</tspan>"
+        "<tspan x='0' dy='1em'>north</tspan><a href='/m'><tspan y='2'>moor</tspan>ing</a></text>"
+        "<text>east</text></svg>"
+    )
+    page = parts.read("image/svg+xml", drawn.encode(), "http://h/a.svg", None)
+    assert (page.text, [link.url for link in page.links]) == (
+        "quayside north mooring east",
+        ["http://h/m"],
+    )

@@ -86,3 +86,8 @@ def test_many_names_take_little_time() -> None:
     before = time.process_time()
     names(zipped(*((b"\x81\x94" * 100 + b"%d" % n, 0, b"\0" * 400) for n in range(200))))
     assert time.process_time() - before < 1
+
+
+def test_the_field_of_info_zip_counts_for_a_name_in_ascii_too():
+    assert names(zipped((b"?.txt", 0, field(b"?.txt", CYRILLIC)))) == [CYRILLIC]
+    assert names(zipped((b"a.txt", 0, field(b"b.txt", CYRILLIC)))) == ["a.txt"]

@@ -127,6 +127,62 @@ def test_the_redirect_of_a_seed_does_not_call_a_host_back_that_has_moved() -> No
     assert found.to == "new:80"
 
 
+def test_pages_that_the_new_host_has_no_more_leave_after_the_others() -> None:
+    """Their redirects lead to missing pages. They stay while the new host is not well."""
+    for is_well in (True, False):
+        world = Moving()
+        world.move()
+        world.run(1)
+        world.site[f"{NEW}p1"] = there(f"{NEW}p1", status=404)
+        for day in range(4):
+            world.run(2.1 + 1.1 * day)
+        assert world.state("p2") is UrlState.UNKNOWN
+        if not is_well:
+            silent = [f"{NEW}{name}" for name in world.names if name != "p1"]
+            world.site |= dict.fromkeys(silent, Observation.FAILED)
+        for day in range(5):
+            world.run(10 + 1.1 * day)
+            frontier = world.begin("")  # the redirect is followed
+            frontier.add([frontier.entry(f"{NEW}p1", f"{NEW}p1", depth=1)])
+            world.work(frontier)
+        assert (world.state("p1") is UrlState.STORED) != is_well
+
+
+def test_a_page_that_redirects_to_itself_has_not_moved() -> None:
+    world = Moving()
+    world.site |= {name: page(name, status=302, to=name) for name in world.names}
+    for day in (1, 2.1, 3.2):
+        assert world.left(day) == set()
+    kinds = {one.kind for one in world.stored if isinstance(one, Kept)}
+    assert kinds == {"http-302", "same"}  # the page of a login
+
+
+THIRD = "http://third/"
+
+
+@pytest.mark.parametrize("again", [2.1, 3.2])
+def test_a_host_that_is_renamed_twice_leaves_for_the_last_name(again: float) -> None:
+    """Its pages redirect to pages that have moved themselves."""
+    world = Moving()
+    world.move()
+    gone = world.left(1)
+    urls = [f"{THIRD}{name}" for name in world.names]
+    for name in world.names:
+        world.site[f"{THIRD}{name}"] = there(f"{THIRD}{name}")
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"{THIRD}{name}")
+    frontier = world.begin("")
+    frontier.add([frontier.entry(url, url, depth=len(url) > len(THIRD)) for url in urls])
+    world.work(frontier)
+    told = list[str]()
+    for day in range(5):
+        gone |= world.left(again + 1.1 * day)
+        told += world.said
+    assert gone >= {f"{host}{name}" for name in world.names for host in ("http://h/", NEW)}
+    found = MemoryBackend(world.disk).check([url_key(url) for url in urls])
+    assert {*found} == {UrlState.STORED}
+    assert sum("http://h moved to http://third" in one for one in told) == 1
+
+
 def test_a_removal_names_the_new_url() -> None:
     world = Moving()
     world.move()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from email.utils import formatdate
 from random import Random
 from typing import Any
 
@@ -11,6 +12,8 @@ import msgpack
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.extraction.sitemap import ANYWHERE
+from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.hosts import HostPace, Lease
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.learned.deletes.table import Observation
@@ -22,6 +25,7 @@ from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import Clock, build
 
 DAY = 86_400.0
+SAME = Observation.SAME
 PAGES = [f"http://a/{number}" for number in range(8)]
 
 
@@ -191,7 +195,7 @@ def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgo
         [b"", 3.0, 900.0],
         [b"", 3.0, 900.0, {20_000: [5, 4]}],
         [b"", 3.0, 900.0, {}, [[1.8e6, "http://a/gone", 1]]],
-        [b"", 3.0, 900.0, {}, [], [20_000, 150, 8], [], [], [], "of a later version"],
+        [b"", 3.0, 900.0, {}, [], [20_000, 150, 8], [], [], [], {}, "of a later version"],
     ],
     ids=lambda known: str(len(known)),
 )
@@ -289,6 +293,31 @@ def test_the_oldest_page_is_visited_unless_its_host_does_not_answer(
     visited = world.run(frontier)
     assert len(visited) == 2
     assert (oldest in visited) is not is_silent
+
+
+@pytest.mark.parametrize("ahead", [0, 400])
+def test_what_robots_txt_refused_is_checked_after_thirty_days_beside_the_budget(
+    world: World, ahead: float
+) -> None:
+    """Also if the clock was a year ahead when it was refused."""
+    refused, begin = "http://a/no", world.clock.now
+    frontier = world.begin("")
+    frontier.add([frontier.entry(refused, refused)])
+    lease = world.next(frontier)
+    assert lease is not None
+    then = begin + ahead * DAY
+    record = FetchRecord(UrlState.REFUSED, then, due=then + 30 * DAY, reason=ROBOTS_REASON)
+    frontier.backend.acknowledge([(url_key(refused), record)])
+    frontier.checkpoint({})
+    checked = []
+    for day in (10, 29, 31, 32, 50, 62):
+        world.clock.now = begin + day * DAY
+        frontier = world.begin("due", per_day=0.001)
+        while lease := world.next(frontier):
+            checked += [day] if lease.url == refused else []
+            world.visit(frontier, lease, Observation.ROBOTS if lease.url == refused else SAME)
+        frontier.checkpoint({})
+    assert checked == ([10, 50] if ahead else [31, 62])
 
 
 @pytest.mark.parametrize("mode", ["due", "all"])
@@ -525,6 +554,25 @@ def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World)
         assert len(visited) == len(folders) + (2 if day else 4)  # two were kept
         frontier.checkpoint({})
         assert not set(folders) & set(world.run(world.begin("due", per_day=2)))  # within an hour
+
+
+def test_a_file_that_is_older_than_at_its_visit_was_put_back_and_is_due(world: World) -> None:
+    """One with the same time, to the minute, is not."""
+    files, then = [f"file:///srv/a/{name}" for name in "xyz"], world.clock.now - 5 * DAY
+    frontier = world.begin("due", per_day=2)
+    frontier.add([frontier.entry(url, url) for url in files])
+    while lease := world.next(frontier):
+        record = FetchRecord(UrlState.STORED, world.clock.now, 200)
+        if lease.url in files:
+            record.last_modified = formatdate(then, usegmt=True)
+        frontier.acknowledge(lease, record)
+    frontier.checkpoint({})
+    world.clock.now += 2 * DAY
+    frontier = world.begin("due", per_day=2)
+    rows = [then, then - 9 * DAY, then + 300]
+    listed = [at // 60 * 60 + ANYWHERE.total_seconds() for at in rows]
+    assert frontier.signalled(zip(files, listed, strict=True), "file:///srv/a/") == 1
+    assert world.run(frontier, 1) == [files[1]]
 
 
 def test_requests_are_counted_by_purpose(world: World) -> None:

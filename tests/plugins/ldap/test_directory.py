@@ -15,7 +15,7 @@ import pytest
 
 from larmspider.errors import ConfigError, HttpError
 from larmspider.plugins.ldap.directory import LdapDirectory
-from larmspider.server.sign_in_settings import Ldap
+from larmspider.server.config.sign_in_settings import Ldap
 from tests.server.test_app import Console
 from tests.support.servers.slapd import ADMIN, GROUP_SID, MANY, PASSWORD, SID, SUFFIX, Slapd
 from tests.support.web.serving import Got, request

@@ -1,0 +1,1 @@
+"""The API at /api/v1/, its operations, and its client."""

@@ -1,0 +1,1 @@
+"""The operator's files: crawls, schedules, secrets, settings of the server."""

@@ -1,0 +1,1 @@
+"""Crawls that run: processes, nodes, the queue, the history."""

@@ -1,0 +1,54 @@
+"""Pages behind a proxy that serves them below a path: /suche/hosts is /hosts here.
+
+The proxy takes the path away, and names it in ``X-Forwarded-Prefix``. All links, forms and
+redirects then lead below it. The header changes nothing but the answer to the request that has it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from larmspider.web.request import HTML
+
+MAX_PREFIX = 200
+"""Characters."""
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
+_LINK = re.compile(rb'((?:href|action|src)=")/(?!/)')
+"""Attributes of our templates. Text of pages cannot look so: its quotes are escaped."""
+_BODY = re.compile(rb'<body(?: data-base="([^"]*)")?')
+
+INNER = web.RequestKey("inner", bool)
+"""Set on a request that another application of this process has passed on: that one answers."""
+
+
+def prefix_of(request: web.Request) -> str:
+    """The path of the proxy, without a slash at its end; "" for none, and for text that is not a
+    path of plain segments."""
+    found = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+    plain = len(found) <= MAX_PREFIX and _PREFIX.fullmatch(found)
+    return found if plain and not {".", ".."} & set(found.split("/")) else ""
+
+
+def lead_below(response: web.StreamResponse, prefix: str) -> None:
+    """Have the links of an answer, and its redirect, lead below ``prefix``."""
+    location = response.headers.get("Location", "")
+    if location.startswith("/") and not location.startswith("//"):
+        response.headers["Location"] = prefix + location
+    is_page = response.headers.get("Content-Type") == HTML
+    if is_page and isinstance(response, web.Response) and isinstance(response.body, bytes):
+        response.body = prefixed(response.body, prefix)
+
+
+def prefixed(page: bytes, prefix: str) -> bytes:
+    """A page whose links lead below ``prefix``; scripts read it, too.
+
+    >>> prefixed(b'<body><a href="/hosts"><img src="/static/icon.svg">', "/suche")
+    b'<body data-base="/suche"><a href="/suche/hosts"><img src="/suche/static/icon.svg">'
+    """
+    front = prefix.encode("ascii")
+    page = _BODY.sub(
+        lambda body: b'<body data-base="' + front + (body[1] or b"") + b'"', page, count=1
+    )
+    return _LINK.sub(lambda link: link[1] + front + b"/", page)
