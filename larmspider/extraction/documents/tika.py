@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.extraction import html
-from larmspider.extraction.documents.format_codes import header_text
+from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT

@@ -21,8 +21,8 @@ from typing import Any
 from lxml import etree
 
 from larmspider.extraction import plain_text, xhtml
-from larmspider.extraction.documents import office_text, opendocument
-from larmspider.extraction.documents.format_codes import header_text
+from larmspider.extraction.documents.office import office_text, opendocument
+from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.documents import pdf
+from larmspider.extraction.documents.pdfs import pdf
 from tests.support.documents.pdf_file import one_page, stream
 
 

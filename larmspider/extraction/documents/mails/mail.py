@@ -29,14 +29,14 @@ from typing import Any
 from larmspider.extraction import html
 from larmspider.extraction.body_type import is_signed
 from larmspider.extraction.documents.labels import known, text_of
-from larmspider.extraction.documents.mail_coding import (
+from larmspider.extraction.documents.mails.mail_coding import (
     coding_of,
     decoded,
     is_base64,
     uuencoded,
     without_uuencoded,
 )
-from larmspider.extraction.documents.mail_headers import Near, parameter, text_of_header
+from larmspider.extraction.documents.mails.mail_headers import Near, parameter, text_of_header
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
