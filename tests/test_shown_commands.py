@@ -50,6 +50,7 @@ ELSEWHERE = {
     r"python -m examples\.intranet": "tests/examples/test_demo_site.py",
     r"python -m examples\.applications": "tests/examples/test_applications.py",
     r"kinit ": "tests/fetch/sites/test_curl.py",
+    r"curl -H.*/api/v1/search|curl -G": "tests/server/test_search_api.py",
     r"curl -H": "tests/web/test_control.py",
     r"scrapyd-deploy|curl -n|node=": "tests/deploy/test_scrapyd.py",
     r"docker compose": "tests/deploy/test_examples.py, against the schema; not run",

@@ -129,7 +129,7 @@ def test_what_warc_files_keep_of_pages_that_were_taken_out(path: Path, tmp_path:
 @pytest.mark.parametrize(
     ("what", "name", "options", "message"),
     [
-        ("page", "a.csv", {}, "page: expected one of pages, text, links, hosts, removed"),
+        ("page", "a.csv", {}, "page: expected one of pages, text, passages, links, hosts, removed"),
         (
             "links",
             "a.warc.gz",
@@ -138,7 +138,12 @@ def test_what_warc_files_keep_of_pages_that_were_taken_out(path: Path, tmp_path:
         ),
         ("hosts", "a.txt", {}, r"a.txt: expected .* .jsonl, .csv, .parquet, .graphml, for hosts"),
         ("links", "a.csv", {"bodies": True}, "--bodies: expected pages as one of jsonl, csv, pa"),
-        ("links", "a.csv", {"since": "2026-01-31"}, "--since: expected pages or text, not links"),
+        (
+            "links",
+            "a.csv",
+            {"since": "2026-01-31"},
+            "--since: expected pages, text or passages, not links",
+        ),
         ("pages", "a.csv", {"since": "now"}, "since=now: expected a date such as 2026-01-31"),
         ("pages", "no/a.csv", {}, "no/a.csv: expected the name of a file in a folder that exists"),
         ("pages", "there.csv", {}, "there.csv exists; --force replaces it"),
