@@ -9,6 +9,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
+from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Section
 from larmspider.server.api.api import BASE, OPERATIONS
 from larmspider.server.api.rate import MAX_SENDERS, Rate
@@ -18,6 +21,7 @@ from tests.server.test_principals import indexed
 from tests.support.stored_crawl import StoredCrawl
 from tests.support.web.serving import Got
 
+OWN = "http://wiki.example/own"
 GUIDE, TAPE = "http://wiki.example/guide", "http://wiki.example/tape.pdf"
 BODY = b"""<!doctype html><title>Pump guide</title><nav>menu</nav><h1>Pump guide</h1><p>All pumps.
 <ol><li>Open.<li>Close.</ol><h2 id=oil>Oil</h2><p>Black.</p><pre>oil --fill
@@ -67,6 +71,9 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
         for name in ("wiki", "guide"):
             running.manager.home.write(name, f"seeds = {SEEDS['seeds']}\n", new=True)
         indexed(data / "wiki")
+        with IndexWriter(data / "wiki" / "index") as index:
+            index.access.give(OWN, Rights(AccessList.simple(["user:anna"])))
+            index.add(Page(OWN, text="canteen card", title="own", mime="text/plain"))
         guide(data / "guide")
         yield running
 
@@ -140,6 +147,8 @@ def test_who_sees_what(asking: Asking) -> None:
             page = Person(asking, name).get("/search?q=canteen&format=json").json
             assert {hit["url"] for hit in page["hits"]} == found
             assert asking.get("search", token, q="canteen")["total"] == page["total"]
+        assert (OWN in found) == (name != "ada"), name
+        asking.get("page", token, 200 if name != "ada" else 404, url=OWN)
         assert asking.get("page", token, url=public)["sections"][0]["text"].startswith("canteen")
         secret = asking.get("page", token, 200 if sees else 404, url=hidden)
         missing = asking.get("page", token, 404, url=f"{hidden}/nothing")
