@@ -56,8 +56,8 @@ class _Draft:
 
 
 def html_parts(blocks: Iterable[Block], sections: Sequence[Section]) -> list[Part]:
-    """The parts of a page: one begins with each heading, and with each section of the index, which
-    has the anchor."""
+    """The parts of a page: one begins with each heading, and with each section of the index, whose
+    anchor counts before the heading's own."""
     blocks = list(blocks)
     anchors = _anchors(blocks, sections)
     drafts, level = [_Draft()], _LEVEL - 1
@@ -67,7 +67,7 @@ def html_parts(blocks: Iterable[Block], sections: Sequence[Section]) -> list[Par
             if is_heading:
                 level = block.level
             own = level if is_heading else level + 1
-            drafts.append(_Draft(anchors.get(number, ""), block.text, own))
+            drafts.append(_Draft(anchors.get(number, block.anchor), block.text, own))
         drafts[-1].add(block)
     return [draft.part for draft in drafts if draft.lines]
 

@@ -93,6 +93,8 @@ _TEXT = frozenset({"application/json", "application/xml", "application/javascrip
 
 SHOWN_CHARS = 500_000
 """Characters of a text that are shown."""
+MAX_ANCHOR = 200
+"""Characters of an anchor."""
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _LISTS = frozenset(("ul", "ol", "menu"))
 _PARTED = BLOCKS | BREAKS | REGIONS.keys()
@@ -105,13 +107,15 @@ _SKIPPED = HIDDEN | {
 class Block:
     """A piece of a text: a heading, a paragraph, or as it stands (``pre``). ``page`` of a document
     begins with it; 0: none does. ``level``: of a heading, 1 to 6; else the number of lists around
-    the piece. ``mark``: a list item begins with it (``-``, ``3.``)."""
+    the piece. ``mark``: a list item begins with it (``-``, ``3.``). ``anchor`` leads to a heading,
+    "" if none does."""
 
     kind: str
     text: str
     page: int = 0
     level: int = 0
     mark: str = ""
+    anchor: str = ""
 
 
 def shown_blocks(blocks: Iterable[Block]) -> tuple[list[Block], bool]:
@@ -139,16 +143,19 @@ def html_blocks(markup: bytes) -> list[Block]:
 
 
 def _blocks(root: etree._Element) -> Iterator[Block]:
-    kinds, pieces, lists, mark, level = ["p"], list[str](), list[int](), "", 0
+    kinds, pieces, lists, level = ["p"], list[str](), list[int](), 0
+    mark = anchor = ""
 
     def ended() -> Iterator[Block]:
-        nonlocal mark
+        nonlocal mark, anchor
         kind, text = kinds[-1], "".join(pieces)
         pieces.clear()
         text = text.strip("\n") if kind == "pre" else " ".join(text.split())
         if text:
-            yield Block(kind, text, level=level if kind == "h" else len(lists), mark=mark)
-            mark = ""
+            is_heading = kind == "h"
+            own = level if is_heading else len(lists)
+            yield Block(kind, text, 0, own, mark, anchor if is_heading else "")
+            mark = anchor = ""
 
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -166,6 +173,8 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
             yield from ended()
             kind = "h" if tag in _HEADINGS else "pre" if tag == "pre" else kinds[-1]
             kinds.append(kind)
+            name = element.get("id") or ""
+            anchor = name if 0 < len(name) <= MAX_ANCHOR else anchor
         if tag in _LISTS:
             lists.append(0)
         elif tag in _HEADINGS:

@@ -9,7 +9,8 @@ from larmspider.reports.stored_copy import html_blocks
 MARKUP = b"""<body><p>First.<h1>Pumps</h1><p>Two kinds:<ul><li>hand<li><p>motor</p><p>loud</p>
 <ol><li>one</li><li>two</li></ol></ul><p>After.<h2 id=x>Oil</h2><pre>
 a ``` b
- c</pre><dl><dt>pump.start()<dd>Begins.</dl><h2>Water</h2><p>Cold."""
+ c</pre><dl><dt>pump.start()<dd>Begins.</dl><h2>Water</h2><p>Cold.
+<section id=end><h2>End</h2></section>"""
 SECTIONS = [Section(0, "o", "Oil"), Section(0, "s", "pump.start()"), Section(0, "w", "Water")]
 OIL = "## Oil\n\n````\na ``` b\n c\n````"
 
@@ -26,9 +27,11 @@ def test_headings_lists_and_code() -> None:
         Part("o", "Oil", 2, OIL),
         Part("s", "pump.start()", 3, "pump.start()\n\nBegins."),
         Part("w", "Water", 2, "## Water\n\nCold."),
+        Part("end", "End", 2, "## End"),
     ]  # fmt: skip
     assert within(parts, "o") == parts[2:4]
-    assert within(parts, "w") == parts[4:]
+    assert within(parts, "w") == parts[4:5]
+    assert within(parts, "end") == parts[5:]
     assert within(parts, "x") == []
 
 
