@@ -31,7 +31,7 @@ def crawl(folder: Path) -> Any:
         "2026-03-02T04:10:00.000Z\thttp://wiki/x\thttp://wiki/x\tgone",
     ]
     (folder / "deleted.log").write_text("".join(f"{line}\n" for line in lines))
-    return SimpleNamespace(parts=[SimpleNamespace(path=folder)])
+    return SimpleNamespace(parts=[SimpleNamespace(path=folder)], stored=lambda _: None)
 
 
 def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
@@ -50,6 +50,12 @@ def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
     move.to, move.others = "first:80", ["wiki:443"]
     notes = Notes(**{note_of("wiki:80"): HostDeletes(move=move).pack()})
     assert f"host: {move.report()}" in [*history_in_words(crawl(tmp_path), notes, NEW)]
+
+
+def test_a_page_that_is_back_says_so(tmp_path: Path) -> None:
+    back = crawl(tmp_path)
+    back.stored = {OLD: "its page"}.get
+    assert "is back: it was stored again since" in history_in_words(back, None, OLD)
 
 
 def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
