@@ -43,6 +43,8 @@ def links(request: WebRequest) -> WebResponse:
     source = request.source
     indexed = source.keep_logs_indexed()
     number = request.number("page", 1)
+    if _has_no_links(request):
+        return request.render("links.html", indexed=indexed, show=show, state=None, none_yet=True)
     with source.crawl.logs.index() as index:
         if index is None or not indexed.ready:
             response = request.render("links.html", indexed=indexed, show=show, state=None)
@@ -64,6 +66,12 @@ def links(request: WebRequest) -> WebResponse:
             linked=most_linked(logs, index, start, SHOWN) if show == "pages" else [],
             hosts=index.most_linked_hosts()[:200] if show == "hosts" else [],
         )  # fmt: skip
+
+
+def _has_no_links(request: WebRequest) -> bool:
+    """Whether nothing was fetched yet, or the crawl keeps no logs: there is nothing to count."""
+    logs = request.source.crawl.logs
+    return not logs.size("links.log") and not logs.size("fetch.log")
 
 
 class Faults(NamedTuple):
@@ -100,7 +108,7 @@ def _exported(request: WebRequest, show: str, form: str) -> WebResponse:
     """The list as CSV or JSON; 503 until the links are counted, so that no script takes an empty
     list for the result."""
     crawl, indexed = request.source.crawl, request.source.keep_logs_indexed()
-    if not indexed.ready:
+    if not indexed.ready and not _has_no_links(request):
         return _not_yet(indexed, form)
     rows: list[tuple[object, ...]] = []
     broken: list[BrokenLink] = []
