@@ -31,6 +31,7 @@ TITLES = {
     "http://h/" + "path/" * 400: "a long URL",
 }
 FACETS = 10_000
+BODY_SIZE = "return parseFloat(getComputedStyle(document.body).fontSize)"
 SIZES = {"phone": 320, "desk": 1280, "wall": 2560}
 
 
@@ -98,7 +99,9 @@ def test_fonts_of_twice_the_size_fit(site: Served, browser: Browser, size: int) 
     wide = {}
     for target in TARGETS:
         browser.open(site.url + target)
+        before = browser.script(BODY_SIZE)
         browser.script("document.documentElement.style.fontSize = '200%'")
+        assert browser.script(BODY_SIZE) == 2 * before
         if (pixels := browser.overflow()) > 0:
             wide[target[:40]] = pixels
     assert wide == {}
@@ -113,8 +116,7 @@ def test_strange_titles_are_whole_and_do_not_turn_others(site: Served, browser: 
     assert all(titles), titles
     assert any("日本語" in title and "שלום" in title for title in titles)
     directions = browser.script(
-        "return [...document.querySelectorAll('h2.hit a')]"
-        ".map(e => e.closest('[dir]')?.dir || '')"
+        "return [...document.querySelectorAll('h2.hit a')].map(e => e.closest('[dir]')?.dir || '')"
     )
     assert set(directions) == {"auto"}, directions
 
