@@ -57,6 +57,7 @@ from tests.support.forking import ForkServer
 from tests.support.recovery.synced_only import compiler
 
 EVENTS = Path(__file__).with_name("year_events.tsv")
+RARE_EVENTS = Path(__file__).with_name("rare_events.tsv")
 CLOCK = Path(__file__).with_name("virtual_clock.c")
 BEGIN = datetime(2030, 3, 1, 2, tzinfo=UTC).timestamp()
 WEEK = 7
@@ -66,7 +67,7 @@ LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
     "forbidden": 10, "scope": 1, "move-below": 366, "split": 366, "wall": 8, "sso": 8,
     "ok-words": 8, "fault-words": 8, "ring": 8, "crawl-clock": -1,
-    "robots-errors": 10, "self-redirect": 10, "consent": 10,
+    "self-redirect": 10, "consent": 10,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
 NAMES = (
@@ -128,8 +129,8 @@ class Year:
         self.conditions: list[Told] = []
         self.listed_since: dict[str, int] = {}
         self.dead: dict[str, int] = {}  # URL -> the day on which it was dead first
-        self.there: list[set[str]] = []
-        """The pages that the servers had on each day."""
+        self.nights: list[tuple[float, set[str]]] = []
+        """The crawl's clock of each night, and the pages that the servers had."""
         self.on_list = set[str]()
         """URLs that `scrapy deletes` has listed at the end of a week."""
         self._notices = 0
@@ -173,8 +174,7 @@ class Year:
             elif event.what in ("list", "approve"):
                 self._approve(event, now)
             self._condition(event, day)
-        while len(self.there) <= day:
-            self.there.append(self.world.there())
+        self.nights.append((now, self.world.there()))
         words = [f"-s{name}={value}" for name, value in self.settings.items()]
         words += [
             "-a",
@@ -310,10 +310,11 @@ class Year:
         return days, wrong
 
     def _was_there(self, url: str, at: float) -> bool:
-        """Whether the servers had the page at that time, and the day before."""
-        day = round((at - BEGIN) / DAY)
-        days = [self.there[one] for one in (day - 1, day) if 0 <= one < len(self.there)]
-        return bool(days) and all(url.partition(";")[0] in one for one in days)
+        """Whether the servers had the page in the night of that time, and in the one before. Where
+        the clock was set back, two nights may have had one time."""
+        nights = [number for number, (now, _) in enumerate(self.nights) if 0 <= at - now < DAY / 2]
+        both = {max(0, number - before) for number in nights for before in (0, 1)}
+        return bool(both) and all(url.partition(";")[0] in self.nights[one][1] for one in both)
 
 
 def virtual_clock(folder: Path) -> Path:

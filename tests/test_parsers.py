@@ -100,42 +100,50 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
     "extraction/documents/content_lines.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/date_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office/date_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
-    "extraction/documents/mail.py": row(
+    "extraction/documents/mails/mail.py": row(
         DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
     ),
-    "extraction/documents/mail_headers.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/mapi.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/mails/mail_headers.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/mails/mapi.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
-    "extraction/documents/number_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/mails/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/office/number_formats.py": row(
+        DOCUMENTS, _LIMITS, "extraction.documents"
+    ),
     "plugins/ocr/tesseract.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
-    "extraction/documents/office.py": row(
+    "extraction/documents/office/office.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for"
     ),
-    "extraction/documents/office_text.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
+    "extraction/documents/office/office_text.py": row(
+        DOCUMENTS, _LIMITS, "lxml", "extraction.documents"
+    ),
     "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
-    "extraction/documents/opendocument.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
+    "extraction/documents/office/opendocument.py": row(
+        DOCUMENTS, _LIMITS, "lxml", "extraction.documents"
+    ),
     "extraction/documents/parts.py": row(
         DOCUMENTS,
         _LIMITS,
         *("lzma", "tarfile", "zipfile", "extraction.documents", "extractor_for", "members_of"),
     ),
-    "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
-    "extraction/documents/pdf_objects.py": row(
+    "extraction/documents/pdfs/pdf.py": row(
+        DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"
+    ),
+    "extraction/documents/pdfs/pdf_objects.py": row(
         DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
     ),
-    "extraction/documents/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
+    "extraction/documents/pdfs/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
-    "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/sevenzip.py": row(DOCUMENTS, _LIMITS, "py7zr", "extraction.documents"),
-    "extraction/documents/signed.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/spreadsheet.py": row(
+    "extraction/documents/mails/signed.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
     "extraction/documents/tags.py": row(
@@ -145,15 +153,19 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.html"
     ),
     "extraction/documents/text_page.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/mails/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/zip_names.py": row(DOCUMENTS, _LIMITS, "zipfile"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/workbook.py": row(DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"),
+    "extraction/documents/office/workbook.py": row(
+        DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"
+    ),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "lxml", "extraction.documents", "extraction.xhtml"
+        DOCUMENTS,
+        _LIMITS,
+        *("lxml", "extraction.documents", "extraction.plain_text", "extraction.xhtml"),
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
@@ -426,7 +438,7 @@ def test_containers_and_documents_are_opened_by_readers_alone() -> None:
         ("def parse(response):\n    return response.css('a')", {"css"}),
         ("from larmspider.extraction.formats import extractor_for", {"extractor_for"}),
         ("from larmspider.extraction.documents import pdf", {"extraction.documents"}),
-        ("import larmspider.extraction.documents.pdf", {"extraction.documents"}),
+        ("import larmspider.extraction.documents.pdfs.pdf", {"extraction.documents"}),
         ("from larmspider.extraction import html", {"extraction.html"}),
         ("from larmspider.extraction.html import extract", {"extraction.html"}),
         ("import json, zlib, email.utils\njson.dumps(zlib.crc32(b))", set()),

@@ -20,9 +20,10 @@ from benchmarks.valid_documents.libreoffice import without_tags
 from benchmarks.valid_documents.made import Made
 
 PACKAGES = (
-    "asymptote-doc", "bash-doc", "coreutils", "dblatex-doc", "debian-policy", "developers-reference",
-    "gnuplot-doc", "groff", "libspreadsheet-parseexcel-perl", "maint-guide-fr", "python3-docx",
-    "tcllib",
+    "asymptote-doc", "bash-doc", "coreutils", "dblatex-doc", "debian-policy", "debian-reference-de",
+    "developers-reference", "erlang-doc", "gnuplot-doc", "groff", "info",
+    "libspreadsheet-parseexcel-perl", "maint-guide-fr", "nasm", "octave-doc", "python3-docx",
+    "python3-odf", "tcllib",
 )  # fmt: skip
 _MOST = 15
 """Files of a format and package, the first by name."""
@@ -83,7 +84,7 @@ def _text_of(path: Path, kind: str) -> str | None:
     if b"\b" in body and kind == "text":  # bold letters are struck twice
         body = (_said_by("col", "-b", "-x", body=body) or "").encode()
     text = body.decode("utf-8", "replace")
-    if kind == "html":
+    if kind == "html" or text.startswith("<?xml"):
         page = _Page()
         page.feed(text)
         return "".join(page.pieces)
@@ -101,7 +102,7 @@ def _without_border(page: str | None) -> str | None:
 
 
 class _Page(HTMLParser):
-    """The text of a page, but for scripts and styles."""
+    """The text of a page, but for scripts, styles, and divisions that are not shown."""
 
     _INLINE = frozenset(("a", "b", "i", "em", "strong", "code", "tt", "span", "sup", "sub", "font"))
 
@@ -109,17 +110,21 @@ class _Page(HTMLParser):
         super().__init__()
         self.pieces: list[str] = []
         self._skipped = 0
+        self._hidden = 0  # open <div> from one that is not shown on
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._skipped += tag in ("script", "style")
+        is_hidden = "display: none" in (dict(attrs).get("style") or "")
+        self._hidden += tag == "div" and (bool(self._hidden) or is_hidden)
         self._part(tag)
 
     def handle_endtag(self, tag: str) -> None:
         self._skipped -= tag in ("script", "style")
+        self._hidden -= tag == "div" and self._hidden > 0
         self._part(tag)
 
     def handle_data(self, data: str) -> None:
-        if self._skipped <= 0:
+        if self._skipped <= 0 and not self._hidden:
             self.pieces.append(data)
 
     def _part(self, tag: str) -> None:

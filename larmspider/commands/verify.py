@@ -187,7 +187,7 @@ def _unreadable(path: Path) -> str | None:
     if unlisted:
         return f"{unlisted[0].filename}: {unlisted[0].strerror}"
     frontier = path / "frontier"
-    no_lock = why_no_lock(frontier) if frontier.exists() else None
+    no_lock = why_no_lock(frontier) if frontier.is_dir() else None
     if no_lock == os.strerror(errno.EACCES):
         return f"{frontier}: {no_lock}; reading it needs a lock file there"
     return None

@@ -58,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 TIMEOUT_SECS = 30.0
 """Seconds for the command or the webhook."""
+_CAUSES: Mapping[str, str] = {Observation.LOGIN: LOGIN, Observation.MOVED: MOVED}
+"""Notices about a host that explain why some of its pages are undecided, by what visits see."""
 TOLD = "deletes-told.json"
 """A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
 server shows the events of its crawls (server/runs/watch.py)."""
@@ -203,7 +205,7 @@ class NotifyExtension:
             return
         with _told(self.root / TOLD) as told:
             new = found.keys() - told.keys()
-            new -= {name for name in new if _is_login_told(found[name], {*told, *found})}
+            new -= {name for name in new if _is_cause_told(found[name], {*told, *found})}
             told |= {name: (time.time(), found[name].message) for name in new}
         for name in sorted(new) if self.target else ():
             task = asyncio.get_running_loop().create_task(self._send(found[name]))
@@ -287,10 +289,11 @@ class NotifyExtension:
                 write_approved(path, approved)
 
 
-def _is_login_told(notice: Notice, names: Collection[str]) -> bool:
-    """Whether pages are undecided because of an expired login, of which the operator knows."""
-    is_login = notice.what == UNDECIDED and notice.seen == Observation.LOGIN
-    return is_login and f"{LOGIN} {notice.host}" in names
+def _is_cause_told(notice: Notice, names: Collection[str]) -> bool:
+    """Whether pages are undecided for a reason of their host that the operator knows: an expired
+    login, or a move."""
+    cause = _CAUSES.get(notice.seen) if notice.what == UNDECIDED else None
+    return cause is not None and f"{cause} {notice.host}" in names
 
 
 @contextmanager

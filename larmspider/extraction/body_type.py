@@ -490,7 +490,7 @@ def _is_mime(body: bytes, at: int) -> bool:
 
 
 _ROOTS = {"html": XHTML, "svg": "image/svg+xml"}
-_FEEDS = frozenset(("rss", "feed", "RDF", "urlset", "sitemapindex"))
+_FEEDS = frozenset(("rss", "feed", "RDF", "urlset", "sitemapindex", "opml"))
 """Root elements of feeds and sitemaps, under any type or name."""
 _ODF_NAMESPACE = b"urn:oasis:names:tc:opendocument"
 _NAMESPACES = {

@@ -492,11 +492,12 @@ class _Judge:
 
     def _led_nowhere(self, there: FetchRecord) -> Observation:
         """The observation for a redirect to a missing page. A visit of the target within FRESH_SECS
-        counts; an older one is repeated."""
-        if 0 <= self.now - there.time <= FRESH_SECS:
-            return Observation.MISSING
-        self.refresh.look_at(self.target)
-        return Observation.FAILED
+        counts, and one since the last visit of the page; an older one is repeated."""
+        is_fresh = 0 <= self.now - there.time <= FRESH_SECS
+        if not is_fresh:
+            self.refresh.look_at(self.target)
+        is_seen = is_fresh or self.visit.time <= there.time <= self.now
+        return Observation.MISSING if is_seen else Observation.FAILED
 
 
 def _redirect_in(page: Page) -> str:

@@ -7,6 +7,7 @@ name_of("", "http://h/get?id=1", "http://h/plan.csv")                      # the
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64, a2b_qp
 from urllib.parse import unquote_to_bytes
 
 from larmspider.urls.media_types import type_by_name
@@ -14,6 +15,8 @@ from larmspider.urls.media_types import type_by_name
 _PARAMETER = re.compile(
     r";\s*(filename\*?)(?:\*0\*?)?\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;\s][^;]*))", re.IGNORECASE
 )
+_WORD = re.compile(r"=\?(utf-8|iso-8859-1)\?([bq])\?([!->@-~]*)\?=(?:\s+(?==\?))?", re.IGNORECASE)
+"""A word of a mail's header (RFC 2047), which browsers decode."""
 _EXTENDED = re.compile(r"([\w.:-]*)'[^']*'(.*)", re.DOTALL)
 
 
@@ -27,7 +30,16 @@ def name_in(disposition: str) -> str:
             extended = extended or _decoded(value)
         else:
             plain = plain or value
-    return (extended or plain).replace("\\", "/").rpartition("/")[2]
+    return (extended or _WORD.sub(_from_word, plain)).replace("\\", "/").rpartition("/")[2]
+
+
+def _from_word(found: re.Match[str]) -> str:
+    charset, coding, text = found.groups()
+    try:
+        data = a2b_base64(text) if coding in "bB" else a2b_qp(text, header=True)
+    except ValueError:
+        return found[0]
+    return data.decode(charset.lower(), "replace")
 
 
 def _decoded(value: str) -> str:

@@ -108,21 +108,20 @@ def test_a_move_that_the_end_of_a_run_finds_is_told(
     assert told(tmp_path) == ["moved of h:80", "scope of h:80"]
 
 
-def test_undecided_pages_of_a_login_that_has_expired_are_not_told_of_again(
+def test_undecided_pages_of_an_expired_login_or_a_move_are_not_told_of_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = MemoryBackend()
     page = Waiting("http://h/a", "login", "kept", 1_000.5, "")
     backend.put_note(note_of("h:80"), HostDeletes(undecided={b"k" * 16: page}).pack())
-    for seen in ("login", "locked"):
+    for seen, cause in (("login", LOGIN), ("moved", MOVED), ("locked", LOGIN)):
         notice = Notice(UNDECIDED, "h:80", f"{seen} for 7 days", seen)
-        for earlier in (LOGIN, ""):
+        for earlier in (cause, ""):
             folder = tmp_path / f"{seen}-{earlier}"
             folder.mkdir()
             with monkeypatch.context() as context:
-                if earlier:
-                    run(folder, context, earlier, backend=backend)
-                run(folder, context, backend=backend, notices=[notice])
+                whats = [earlier] if earlier else []
+                run(folder, context, *whats, backend=backend, notices=[notice])
             is_told = f"{seen} for 7 days" in told(folder)
             assert is_told == (seen == "locked" or not earlier)
 

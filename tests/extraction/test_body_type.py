@@ -290,6 +290,7 @@ def test_the_type_of_a_type_is_that_type(said: str) -> None:
         (OCTETS, HTML, "http://h/get", OCTETS),
         ("application/x-octet-stream", HTML, "http://h/get", "text/html"),
         ("text/plain", b"<?xml version='1.0'?><rss/>", "", XML),
+        ("text/x-opml", b"<?xml version='1.0'?><opml/>", "", XML),
         ("text/plain", b"<?xml version='1.0'?><project/>", "pom", "text/plain"),
         ("", b"#!/bin/sh\n" + bytes(range(256)) * 300, "", OCTETS),
         ("", b"A log\n" * 1_000 + b"\0" * 5 + b"more\n" * 1_000, "", "text/plain"),

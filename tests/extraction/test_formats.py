@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from larmspider.extraction import html, plain_text, xhtml
 from larmspider.extraction.body_type import END_BYTES, MAX_NAMES, media_type
-from larmspider.extraction.documents import pdf, tags
+from larmspider.extraction.documents import tags
 from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.pdfs import pdf
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.page_builder import MAX_TEXT
 from tests.support.documents.corpus import zipped

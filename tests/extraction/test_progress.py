@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from larmspider.extraction import progress
-from larmspider.extraction.documents import mail, parts, reading, spreadsheet
+from larmspider.extraction.documents import parts, reading
+from larmspider.extraction.documents.mails import mail
+from larmspider.extraction.documents.office import spreadsheet
 from larmspider.extraction.formats import media_type
 from larmspider.extraction.notes import Notes
 from larmspider.extraction.process import Readers

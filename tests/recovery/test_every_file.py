@@ -21,7 +21,6 @@ pytestmark = pytest.mark.acceptance
 PAGES = 16
 WARC = {"LARM_BODIES": "warc", "LARM_WARC_BYTES": "9000"}
 KINDS = {"plain": {}, "zstd": {"LARM_COMPRESSION": "zstd"}, "warc": WARC}
-TWO = 2  # of the six damages, for each file; which two changes from file to file
 LOCKS = re.compile(r"lock|lock\.mdb|.*\.lock|\.tantivy-.*|index\.sqlite-.*")
 """Files without content, and those that SQLite makes for its readers."""
 MENDED = {
@@ -71,28 +70,33 @@ def crawls(
         yield crawls._replace(before=crawls.content("one"))
 
 
+def _kind_of(crawls: Crawls) -> str:
+    return next(name for name in KINDS if crawls.folder.name.startswith(name))
+
+
 def test_each_file_that_is_damaged_is_named(crawls: Crawls) -> None:
+    """By one of the six damages, which changes from file to file, and from kind to kind."""
     one, unnamed, number = crawls.folder / "one", [], 0
+    first = 2 * list(KINDS).index(_kind_of(crawls))
     for path in sorted(one.rglob("*")):
         if not path.is_file() or LOCKS.fullmatch(path.name) or not path.stat().st_size:
             continue
         file, number = path.relative_to(one).as_posix(), number + 1
-        for damage in [*DAMAGES, *DAMAGES][number % 6 :][:TWO]:
-            if (now := damaged(crawls, "named", file, damage)) is None:
-                continue
-            if file.startswith("logs.idx") and not now.exists():
-                continue  # each reader of the logs makes it again
-            found = check(crawls.folder / "named", Settings(), lambda *_: None)
-            is_noted = file in OPERATORS and any(str(now) in note for note in found.notes)
-            if not is_named(now, found) and not is_noted:
-                unnamed.append((file, damage, found.damages))
+        damage = [*DAMAGES][(first + number) % 6]
+        if (now := damaged(crawls, "named", file, damage)) is None:
+            continue
+        if file.startswith("logs.idx") and not now.exists():
+            continue  # each reader of the logs makes it again
+        found = check(crawls.folder / "named", Settings(), lambda *_: None)
+        is_noted = file in OPERATORS and any(str(now) in note for note in found.notes)
+        if not is_named(now, found) and not is_noted:
+            unnamed.append((file, damage, found.damages))
     assert number > 40
     assert not unnamed
 
 
 def test_a_damaged_file_is_mended(crawls: Crawls) -> None:
-    kind = next(name for name in KINDS if name in crawls.folder.name)
-    for number, file in enumerate(MENDED.get(kind, ())):
+    for number, file in enumerate(MENDED.get(_kind_of(crawls), ())):
         damage = [*DAMAGES][number % 6]
         assert damaged(crawls, "work", file, damage) is not None
         mended = crawls.verify("work", "--repair")

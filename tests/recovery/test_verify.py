@@ -199,6 +199,18 @@ def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
     assert crawls.content("work") == crawls.before
 
 
+def test_a_file_in_place_of_the_frontier_is_named_and_mended(crawls: Crawls) -> None:
+    shutil.copytree(crawls.folder / "one", crawls.folder / "odd")
+    frontier = crawls.folder / "odd" / "frontier"
+    shutil.rmtree(frontier)
+    frontier.write_text("no folder")
+    named = crawls.verify("odd")
+    assert (named.status, "frontier/data.mdb: is gone" in named.out) == (1, True), named.err
+    assert crawls.verify("odd", "--repair").status == 0
+    assert crawls.run("odd", "/p0", "-a", "refresh=all").status == 0
+    assert crawls.content("odd") == crawls.before
+
+
 def test_a_damaged_line_of_deleted_log_names_no_other_page(crawls: Crawls) -> None:
     shutil.copytree(crawls.folder / "one", crawls.folder / "removed")
     url = crawls.server.url("/p6")

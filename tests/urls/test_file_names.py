@@ -15,6 +15,8 @@ from larmspider.urls.file_names import name_in, name_of
         ("attachment; filename*=unheard-of''a.csv", "a.csv"),
         ("attachment; filename*=broken; filename=a.csv", "a.csv"),
         ('inline; FileName = "C:\\\\docs\\\\a.csv"', "a.csv"),
+        ('attachment; filename="=?UTF-8?B?w6Q=?= =?iso-8859-1?Q?=F6?=.csv"', "äö.csv"),
+        ('attachment; filename="=?no-such?Q?a?=.csv"', "=?no-such?Q?a?=.csv"),
         ('filename="a;b.csv"', "a;b.csv"),
         ("attachment", ""),
         ("", ""),

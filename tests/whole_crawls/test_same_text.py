@@ -24,6 +24,7 @@ TEXTS = {
     "site.yml": "harbour:\n  cranes: 3\n",
     "setup.ps1": "Write-Output 'harbour ready'\r\n",
     "odd.log": "2024-01-01 crane 3 – gestört\n",
+    "tool.1": ".TH TOOL 1\n.SH NAME\ntool \\- lifts\n.BI \\-\\-load= tons\n",
     "data.tsv": "crane\tload\nnorth\t30 t\n",
     "drawing.svg": "<svg xmlns='http://www.w3.org/2000/svg'><text>north quay</text></svg>",
     "plan.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Crane test\r\nEND:VEVENT\r\n"

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from html import unescape
 
-from larmspider.extraction.documents.fields import shown
 from larmspider.extraction.documents.labels import fits, of_codepage, text_of
+from larmspider.extraction.documents.office.fields import shown
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
 from larmspider.extraction.documents.rtf_words import (
     ASIDE,

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.extraction import html
-from larmspider.extraction.documents.format_codes import header_text
+from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT
@@ -58,7 +58,8 @@ _FAULTS = "X-TIKA:EXCEPTION:embedded_exception"
 _WARNS = "X-TIKA:warning"
 _HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
-"""Tika's for documents in a zip file that it does not know, and for archives."""
+"""Tika's for documents in a zip file that it does not know, and for archives. It gives markup."""
+_IN_ZIP = ("office", "spreadsheet", "epub")
 
 
 def helped(mime: str, body: bytes, page: Page) -> Page:
@@ -126,7 +127,8 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     if any(map(_ENCRYPTED.search, (*metadata.get("Content-Type", ()), *metadata.get(_WARNS, ())))):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
-    if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):
+    is_zip = mime in WRAPPED or module_of(mime) in _IN_ZIP
+    if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and is_zip):
         raise Unread(Outcome.NO_READER, "Tika does not read it either")
     data = xhtml.replace("\ufffd", " ").encode("utf-8", "replace")  # numbers of notes
     page = html.extract(data, url, "text/html; charset=utf-8")

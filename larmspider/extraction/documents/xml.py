@@ -20,9 +20,9 @@ from typing import Any
 
 from lxml import etree
 
-from larmspider.extraction import xhtml
-from larmspider.extraction.documents import office_text, opendocument
-from larmspider.extraction.documents.format_codes import header_text
+from larmspider.extraction import plain_text, xhtml
+from larmspider.extraction.documents.office import office_text, opendocument
+from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
@@ -48,6 +48,10 @@ _PLACES = frozenset(("x", "y", "dy"))
 """Roots of files whose such attributes name layers and shapes."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href", "src")
+_DTD = re.compile(rb"<!(?:ELEMENT|ATTLIST|ENTITY)\s")
+"""Declarations: a file of them, without an element, is a text."""
+_URLS = ("url", "xmlUrl", "htmlUrl")
+"""Attributes that name a page: of DocBook, OPML and enclosures of feeds."""
 _URL_ELEMENTS = frozenset(("link", "loc", "guid", "url", "uri", "id"))
 _WORD_2003 = b"http://schemas.microsoft.com/office/word/2003/wordml"
 _WORD_ROOTS = (
@@ -72,6 +76,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     try:
         root, is_broken = parse_any_xml(body)
     except Unread as unread:
+        if _DTD.search(body) and b"<!DOCTYPE" not in body:
+            return plain_text.extract(body, url, content_type)
         with keeping(builder := DocumentBuilder(), url):
             builder.add(text_of_broken_xml(body))
             raise unread from None
@@ -152,6 +158,9 @@ def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
     for element in root.iter("{*}*"):
         target = next((element.get(name) for name in _HREFS if element.get(name)), None)
         text = (element.text or "").strip()
+        for value in filter(None, map(element.get, _URLS)):
+            if value.startswith(("http://", "https://")):
+                builder.add_link(value, text)
         if target:
             builder.add_link(target, text)
         elif local_name(element) in _URL_ELEMENTS and text.startswith(("http://", "https://")):

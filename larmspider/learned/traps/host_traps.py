@@ -30,11 +30,12 @@ module does no I/O: trap_watch.py calls it, and acts.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache, partial
 from hashlib import blake2b
+from itertools import islice
 from math import sqrt
 from typing import NamedTuple
 from zlib import crc32
@@ -230,6 +231,14 @@ class ClassRecord(msgspec.Struct, array_like=True):
             if (more := new / pages - new_again / max(1, again)) > largest:
                 largest, found = more, at
         return found
+
+    @property
+    def known_are_old(self) -> bool:
+        """Whether URLs with a known value gave next to no new pages, and others gave new ones."""
+        if (at := self.telling(len(self.tally or b"") // 4)) is None or self.tally is None:
+            return False
+        again, new_again = self.tally[4 * at + 2 : 4 * at + 4]
+        return again >= LEAST_PAGES and upper_share(new_again, again) < NEW_SHARE
 
     def expects_new(self, values: int, seen: int) -> bool:
         """Whether a URL with this number of Met.values and this Met.seen promises a new page,
@@ -438,9 +447,12 @@ class HostTraps:
         return Met(*of, values, seen, word, level)
 
     def _may_be_view(self, own: ClassRecord) -> bool:
-        """Whether a class has parameters, and is not known to be the content of its path."""
+        """Whether a class has parameters, and is not known to be the content of its path; or has
+        none, and shows repeated pages alone on a host with views."""
+        if not own.params:
+            return own.found <= 1 and own.judged >= LEAST_PAGES and self.has_views
         is_least = own.params <= self.fewest.get(own.path, own.params)
-        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+        return not (is_least and own.found >= LEAST_PAGES)
 
     def _waiting(self) -> ClassRecord:
         number = group_of(self.host, WAITING)
@@ -580,7 +592,7 @@ class HostTraps:
             elif record.path != path and not record.wide and (is_twin or record.params > params):
                 record.path, record.params = path, max(record.params, params + 1)
 
-    def saw_links(self, met: Met, new: Sequence[str], known: Sequence[str]) -> bool:
+    def saw_links(self, met: Met, new: Sequence[str], known: Iterable[str]) -> bool:
         """A page has come, with links to ``new`` URLs of its host and to ``known`` ones other than
         itself and the page it was found on. Returns whether its class changes state."""
         own, growth = met.records[0], self.growing.get(met.group)
@@ -594,7 +606,7 @@ class HostTraps:
             growth = self.growing[met.group] = Growth()
         growth.pages += 1
         if branches:
-            linked = filter(is_like_it, known[:LOOKED_AT])
+            linked = filter(is_like_it, islice(known, LOOKED_AT))
             growth.shared.update(crc32(url.encode("utf-8", "surrogatepass")) for url in linked)
         else:
             growth.leaves += 1
@@ -698,6 +710,9 @@ class HostTraps:
     def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
         if budget and record.barren >= budget:
             return ClassState.SPENT
+        may_be_old = not (record.wide or record.params) and record.barren >= LEAST_PAGES
+        if may_be_old and record.known_are_old:
+            return ClassState.QUARANTINED
         if (
             record.params
             and record.judged >= (WINDOW if record.text == WAITING else LEAST_PAGES)

@@ -15,6 +15,7 @@ evidence since then, and no URL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from larmspider.frontier.part import HostNotes, Part
 from larmspider.frontier.strategies import LATER, level_of
 from larmspider.items import REDIRECT, REQUISITE, Page
 from larmspider.learned.traps.host_traps import (
+    BRANCHES,
     MAX_LEVEL,
     NEW,
     SAMPLES,
@@ -55,10 +57,14 @@ SLICE = 500
 CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
 """Classes, and bytes of novelty, that are written at most for each page judged since the last
 checkpoint."""
+LOOKED_THROUGH = 20
+"""The first 20 pages of a host, and then one in 20, are looked through for links to formats."""
 MARKS = 500
 """Pages with parameters of a host that are remembered: they may be views of what comes."""
 COPIES = 4
 """Pages that say nothing new and count as copies of one; more of them use up budgets."""
+_REVISION = re.compile(r"[/=](?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}(?=[/?&;.]|$)")
+"""A hash in a URL: a page of a revision is not a version of a manual, of which each counts."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -264,8 +270,10 @@ class TrapWatch(Part):
         if met is None:
             return ""
         known = self._hosts.of(entry.host)
-        if not known.traps.has_views and names_formats(page.url, (link.url for link in page.links)):
-            known.traps.views += 1  # the text of this page has to be known when these come
+        pages = met.records[-1].pages
+        looks = pages <= LOOKED_THROUGH or pages % LOOKED_THROUGH == 0
+        if looks and not known.traps.has_views:
+            known.traps.views += names_formats(page.url, [link.url for link in page.links])
         news = self._saw_links(entry, page, met, known)
         if not known.traps.wants_verdict(met):
             return news
@@ -296,16 +304,24 @@ class TrapWatch(Part):
 
     def _saw_links(self, entry: QueuedUrl, page: Page, met: Met, known: _Known) -> str:
         """Whether the pages of the class lead to new ones of it without end. As saw()."""
-        own, start = met.records[0], f"{page.url.split('/', 3)[2]}/"
-        new, old, here = list[str](), list[str](), (page.url, page.from_page)
-        for link in page.links:
-            if link.normalized and link.url.partition("://")[2].startswith(start):
-                if link.rejected_by is None:
-                    new.append(link.normalized)
-                elif link.rejected_by == VISITED and link.url not in here:
-                    old.append(link.normalized)
+        start = f"{'/'.join(page.url.split('/', 3)[:3])}/"
+        new = [
+            link.normalized
+            for link in page.links
+            if link.rejected_by is None and link.normalized and link.url.startswith(start)
+        ]
+        if len(new) < BRANCHES and met.group not in known.traps.growing:
+            return ""
+        here = (page.url, page.from_page)
+        old = (
+            link.normalized
+            for link in page.links
+            if link.rejected_by == VISITED and link.normalized and link.url.startswith(start)
+            if link.url not in here
+        )
         if not known.traps.saw_links(met, new, old):
             return ""
+        own = met.records[0]
         known.urgent = True
         self._hosts.touch(entry.host)
         if own.is_blocked:
@@ -342,7 +358,8 @@ class TrapWatch(Part):
                     for record in views:
                         record.retract()
                     share = 1.0  # else the content would wait behind its views
-        if not view and share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
+        is_version = not view and share < SOME and not _REVISION.search(page.url)
+        if is_version and known.shown.times_said(rows, NEW, COPIES) < COPIES:
             return SOME  # one more version of a manual is not new, and no step of a trap
         return share
 

@@ -11,8 +11,9 @@ from random import Random
 
 import pytest
 
-from larmspider.extraction.documents import archives, msg, parts
+from larmspider.extraction.documents import archives, parts
 from larmspider.extraction.documents.archives import ZipReader
+from larmspider.extraction.documents.mails import msg
 from larmspider.extraction.documents.parts import Budget
 from larmspider.extraction.documents.reading import Unread
 from larmspider.items import Page

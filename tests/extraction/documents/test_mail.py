@@ -8,9 +8,10 @@ from binascii import b2a_uu
 
 import pytest
 
-from larmspider.extraction.documents import mail, parts
-from larmspider.extraction.documents.mail_coding import from_base64
-from larmspider.extraction.documents.mail_headers import parameter, text_of_header
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.mails import mail
+from larmspider.extraction.documents.mails.mail_coding import from_base64
+from larmspider.extraction.documents.mails.mail_headers import parameter, text_of_header
 from larmspider.extraction.formats import media_type
 from larmspider.items import Page
 from tests.support.documents.corpus import SAMPLES

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from larmspider.extraction.documents import msg, parts
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.mails import msg
 from larmspider.items import Page
 from tests.support.documents.ole_file import ole
 from tests.support.documents.tnef_file import compressed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from larmspider.extraction.documents.number_formats import BUILTIN, shown
+from larmspider.extraction.documents.office.number_formats import BUILTIN, shown
 
 EURO = '_-* #,##0.00\\ [$€-407]_-;\\-* #,##0.00\\ [$€-407]_-;_-* "-"??\\ [$€-407]_-;_-@_-'
 

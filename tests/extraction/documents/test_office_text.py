@@ -27,7 +27,7 @@ def words(body: str) -> list[str]:
         *("<w:br/>", "<w:cr/>", "<w:tab/>", "<w:ptab/>", "<w:pgNum/>", "<w:dayLong/>"),
         '<w:br w:type="page"/>',
         '<w:sym w:font="Wingdings" w:char="F0E0"/>',
-        '<w:sym w:font="Symbol" w:char="0041"/>',
+        '<w:sym w:font="Symbol" w:char="F0AE"/>',
         '<w:sym w:font="Symbol" w:char="no number"/>',
         *('<w:footnoteReference w:id="2"/>', '<w:endnoteReference w:id="2"/>'),
     ],
@@ -44,6 +44,8 @@ def test_an_element_parts_words(element):
         ("<w:noBreakHyphen/>", "one-two"),
         ("<w:lastRenderedPageBreak/>", "onetwo"),
         ('<w:sym w:font="Calibri" w:char="00E9"/>', "oneétwo"),
+        ('<w:sym w:font="Symbol" w:char="0041"/>', "oneΑtwo"),
+        ('<w:sym w:font="Symbol" w:char="F06D"/>', "oneμtwo"),
     ],
 )
 def test_an_element_joins_letters(element, word):

@@ -7,7 +7,8 @@ import zlib
 import pikepdf
 import pytest
 
-from larmspider.extraction.documents import parts, pdf_objects
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.pdfs import pdf_objects
 from larmspider.items import Page
 from tests.support.documents import corpus
 from tests.support.documents.pdf_file import (

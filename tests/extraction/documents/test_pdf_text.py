@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.documents import pdf
+from larmspider.extraction.documents.pdfs import pdf
 from tests.support.documents.pdf_file import one_page, stream
 
 
@@ -35,6 +35,19 @@ def raised(before: bytes, number: bytes, behind: bytes) -> bytes:
     ],
 )
 def test_the_number_of_a_note_is_no_letter_of_the_word(drawn: bytes, found: str) -> None:
+    assert text(drawn) == found
+
+
+@pytest.mark.parametrize(
+    ("drawn", "found"),
+    [
+        (rb"Guib) Tj [(\264)300] TJ (e, M) Tj [(\250)300] TJ (uller", "Guibé, Müller"),
+        (rb"Guib) Tj [(e)560] TJ [(\264)-220] TJ (, x", "Guibé, x"),
+        (rb"geht\264s", "geht´s"),
+        (rb"a\250b \264x", "a¨b ´x"),
+    ],
+)
+def test_an_accent_that_is_drawn_over_a_letter_is_part_of_it(drawn: bytes, found: str) -> None:
     assert text(drawn) == found
 
 

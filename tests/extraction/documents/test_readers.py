@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 
 from larmspider.extraction import process
-from larmspider.extraction.documents import parts, spreadsheet
+from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.office import spreadsheet
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers

@@ -18,7 +18,7 @@ from larmspider.extraction.process import Readers
 from larmspider.extraction.process_child import PDF, Helpers
 from larmspider.items import Page
 from larmspider.urls.media_types import type_by_name
-from tests.support.documents import corpus
+from tests.support.documents import corpus, packages
 
 HAS_TIKA = find_spec("iscc_tika") is not None
 
@@ -230,3 +230,12 @@ def test_a_scanned_page_is_read():
         (part, _) = readers.read_again("application/zip", packed, "http://h/a.zip").parts
     assert page.text == part.text == "typed page\fThe harbour master closes at seven"
     assert page.unread == part.unread == ""
+
+
+@needs_tika
+def test_a_document_without_text_does_not_become_its_markup():
+    empty = packages.docx("")  # a zip file to Tika, because it lists no content types
+    page = tika.helped(
+        type_by_name("a.docx"), empty, Page("http://h/a", unread="no-text: it was read")
+    )
+    assert (page.text, page.unread) == ("", "no-text: it was read")

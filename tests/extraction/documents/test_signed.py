@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from larmspider.extraction.documents import mail, parts
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.mails import mail
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import media_type
 from larmspider.items import Page

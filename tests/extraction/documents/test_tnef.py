@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from larmspider.extraction.documents import parts, tnef
-from larmspider.extraction.documents.mapi import decompressed
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.mails import tnef
+from larmspider.extraction.documents.mails.mapi import decompressed
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import media_type
 from larmspider.items import Page

@@ -233,7 +233,7 @@ def test_an_embedded_document_is_a_part():
 
 def test_cells_far_apart_are_read(monkeypatch) -> None:
     """Each cell between the first and the last takes memory of calamine."""
-    monkeypatch.setattr("larmspider.extraction.documents.workbook._MAX_AREA", 1_000)
+    monkeypatch.setattr("larmspider.extraction.documents.office.workbook._MAX_AREA", 1_000)
     rows = (
         f'<row r="1">{cell("A1", "first")}</row><row r="2">{cell("XFD2", "45357", 1)}</row>'
         f'<row r="9000">{cell("B9000", "stray")}{cell("ZZ9000", "last")}</row>'

@@ -181,3 +181,16 @@ def test_spans_of_a_drawn_text_are_one_text():
         "quayside north mooring east",
         ["http://h/m"],
     )
+
+
+@pytest.mark.parametrize("name", ["url", "xmlUrl", "htmlUrl"])
+def test_attributes_that_name_a_page_are_links(name):
+    body = f"<list><one {name}='{LINK}'>text</one><one {name}='local'/></list>"
+    page = parts.read("application/xml", body.encode(), "http://h/a.xml", None)
+    assert [(link.url, link.anchor) for link in page.links] == [(LINK, "text")]
+
+
+def test_a_file_of_declarations_is_a_text():
+    dtd = b"<?xml version='1.0'?>\n<!ELEMENT quay (ship*)>\n<!ATTLIST quay depth CDATA #IMPLIED>"
+    page = parts.read("application/xml", dtd, "http://h/a.dtd", None)
+    assert ("<!ELEMENT quay (ship*)>" in page.text, page.unread) == (True, "")

@@ -316,14 +316,18 @@ def test_a_clock_that_goes_back_and_forth_confirms_no_move() -> None:
     assert world.left(400) | world.left(1) | world.left(400.01) == set()
 
 
-def test_a_redirect_to_a_page_that_is_missing_counts_as_missing() -> None:
+@pytest.mark.parametrize("days, at", [([1.01, 2.02, 3.03, 4.04], 3.03), ([7, 14, 21, 28], 21)])
+def test_a_redirect_to_a_page_that_is_missing_counts_as_missing(
+    days: list[float], at: float
+) -> None:
+    """Also if runs are a week apart, and the target is visited after the page."""
     world = World()
     frontier = world.begin("")
     world.site["there"] = page("there", status=404)
-    frontier.add([frontier.entry("http://h/there", "http://h/there", depth=1)])
+    frontier.add([frontier.entry("http://h/there", "http://h/there", depth=5)])
     world.work(frontier)
     world.site["p1"] = page("p1", status=301, to="there")
-    assert world.leaves_on("p1", [1.01, 2.02, 3.03, 4.04]) == 3.03
+    assert world.leaves_on("p1", days) == at
 
 
 def test_the_other_pages_of_a_host_that_moves_are_due_at_once() -> None:

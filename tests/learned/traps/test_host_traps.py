@@ -84,3 +84,33 @@ def test_the_operator_lets_go_of_a_class_while_the_crawl_runs(tmp_path: Path) ->
     walk.frontier.checkpoint({})
     walk.run()
     assert {f"/item?n={number}" for number in range(120)} <= {*walk.fetched}
+
+
+def test_revisions_of_known_names_in_a_path_are_held_and_new_names_are_not() -> None:
+    """On a host without parameters, whose content they are."""
+    traps, revisions = HostTraps(Budgets(), "h:80"), count()
+
+    def fetched(name: int, share: float) -> ClassState:
+        met = traps.meet(f"{H}/file/{next(revisions) + 0x9F86D081884:x}/src/name{name}", 1)
+        traps.judge(met, share)
+        return met.records[0].state
+
+    fetched(0, 1.0)
+    assert fetched(0, 0.0) is ClassState.OPEN
+    assert {fetched(name, 1.0) for name in range(1, 20)} == {ClassState.OPEN}
+    found = [fetched(name, 0.0) for name in range(20)]
+    assert found[0] is ClassState.OPEN
+    assert found[-1] is ClassState.QUARANTINED
+    met = [traps.find(f"{H}/file/abcdef123456/src/name{name}", 1) for name in (7, 77)]
+    assert [one.blocked is None for one in met] == [False, True]
+
+
+def test_a_class_without_parameters_waits_with_the_views_if_it_shows_nothing_new() -> None:
+    """On a host with views. A class that has shown something does not."""
+    traps = HostTraps(Budgets(), "h:80")
+    for number in range(30):
+        for target, share in ((f"w?n={number}", 1.0), (f"a/{number}/list", 0.0)):
+            traps.judge(traps.meet(f"{H}/{target}", 1), share)
+        traps.judge(traps.meet(f"{H}/b/{number}/list", 1), float(number < 2))
+    assert "the pages that wait behind all others" in traps.names(f"{H}/a/99/list", 1)
+    assert "the pages that wait behind all others" not in traps.names(f"{H}/b/99/list", 1)

@@ -18,7 +18,7 @@ from typing import Any
 
 from lxml import etree
 
-from larmspider.extraction.documents.fields import shown
+from larmspider.extraction.documents.office.fields import shown
 from larmspider.extraction.documents.reading import DocumentBuilder
 from larmspider.extraction.note_numbers import is_note_behind
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from larmspider.extraction.documents import opendocument
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.containers import document_type
-from larmspider.extraction.documents.embedded import is_chunk, is_word, members
-from larmspider.extraction.documents.office_text import (
+from larmspider.extraction.documents.office import opendocument
+from larmspider.extraction.documents.office.embedded import is_chunk, is_word, members
+from larmspider.extraction.documents.office.office_text import (
     P,
     R,
     add_text,
@@ -23,6 +23,7 @@ from larmspider.extraction.documents.office_text import (
     leave_out_threads,
     title_of,
 )
+from larmspider.extraction.documents.office.relationships import Package, Relationship
 from larmspider.extraction.documents.parts import MAX_DEPTH, Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -30,7 +31,6 @@ from larmspider.extraction.documents.reading import (
     dublin_core,
     keeping,
 )
-from larmspider.extraction.documents.relationships import Package, Relationship
 from larmspider.extraction.formats import extractor_for
 from larmspider.items import Outcome, Page
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from larmspider.extraction.documents.mail_coding import from_base64
+from larmspider.extraction.documents.mails.mail_coding import from_base64
 from larmspider.extraction.documents.parts import Budget, Member
 from larmspider.extraction.documents.reading import Unread
 from larmspider.items import Outcome, Page

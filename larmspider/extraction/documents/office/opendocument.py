@@ -19,6 +19,7 @@ from typing import Any
 
 from lxml import etree
 
+from larmspider.extraction.documents.office.relationships import Package
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -26,7 +27,6 @@ from larmspider.extraction.documents.reading import (
     dublin_core,
     parse_xml,
 )
-from larmspider.extraction.documents.relationships import Package
 from larmspider.extraction.note_numbers import is_note_behind
 from larmspider.items import Outcome
 

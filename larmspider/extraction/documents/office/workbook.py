@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from larmspider.extraction.documents.archives import without_claims
-from larmspider.extraction.documents.format_codes import header_text
-from larmspider.extraction.documents.number_formats import BUILTIN, formatter
-from larmspider.extraction.documents.office import PartTexts
-from larmspider.extraction.documents.office_text import R, S
+from larmspider.extraction.documents.office.format_codes import header_text
+from larmspider.extraction.documents.office.number_formats import BUILTIN, formatter
+from larmspider.extraction.documents.office.office import PartTexts
+from larmspider.extraction.documents.office.office_text import R, S
+from larmspider.extraction.documents.office.relationships import Package, unescaped
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
-from larmspider.extraction.documents.relationships import Package, unescaped
 from larmspider.items import Outcome
 
 _SHEETS = ("worksheet", "chartsheet", "dialogsheet", "xlmacrosheet")

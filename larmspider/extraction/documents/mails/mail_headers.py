@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from larmspider.extraction.documents.labels import fits, text_of
-from larmspider.extraction.documents.mail_coding import from_base64
+from larmspider.extraction.documents.mails.mail_coding import from_base64
 
 _WORD = re.compile(rb"=\?([^?\s]{1,100})\?([bBqQ])\?((?:[^?]|\?(?!=)){0,4000}+)\?=")
 _PARAMETER = re.compile(

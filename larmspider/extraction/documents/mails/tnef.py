@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from larmspider.extraction.documents import mapi
-from larmspider.extraction.documents.mapi import Properties
+from larmspider.extraction.documents.mails import mapi
+from larmspider.extraction.documents.mails.mapi import Properties
 from larmspider.extraction.documents.parts import Budget, Member
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
 from larmspider.items import Outcome, Page

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from larmspider.extraction.documents.format_codes import Piece, Section
+from larmspider.extraction.documents.office.format_codes import Piece, Section
 
 _DAYS, _MONTHS = (
     tuple(tuple(names.split()) for names in languages)

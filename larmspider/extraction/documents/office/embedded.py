@@ -14,10 +14,10 @@ from posixpath import basename, splitext
 
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.office.relationships import Package
 from larmspider.extraction.documents.ole import SIGNATURE, opened
 from larmspider.extraction.documents.parts import Budget, Member, or_why
 from larmspider.extraction.documents.reading import Unread
-from larmspider.extraction.documents.relationships import Package
 from larmspider.urls.media_types import module_of
 
 _KINDS = ("package", "oleobject", "afchunk")

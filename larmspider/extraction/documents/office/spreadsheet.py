@@ -17,8 +17,10 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from larmspider.errors import is_panic
 from larmspider.extraction.documents.archives import ZipReader
-from larmspider.extraction.documents.embedded import members
-from larmspider.extraction.documents.office import metadata
+from larmspider.extraction.documents.office.embedded import members
+from larmspider.extraction.documents.office.office import metadata
+from larmspider.extraction.documents.office.relationships import Package
+from larmspider.extraction.documents.office.workbook import Workbook
 from larmspider.extraction.documents.ole import (
     NEEDS_ANOTHER,
     SIGNATURE,
@@ -27,8 +29,6 @@ from larmspider.extraction.documents.ole import (
     refuse_encrypted,
 )
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
-from larmspider.extraction.documents.relationships import Package
-from larmspider.extraction.documents.workbook import Workbook
 from larmspider.items import Outcome, Page
 
 __all__ = ["extract", "members"]

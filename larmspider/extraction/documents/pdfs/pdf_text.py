@@ -8,6 +8,7 @@
 - Cells of a spreadsheet that are cut off at their border stand apart.
 - Words of groff stand apart; PDFium joins them if the gap between them is small.
 - Letters that are spaced out make words again.
+- An accent that TeX has drawn over a letter is part of the letter.
 - Arabic by Chromium has the letters of each word from left to right; they are turned round.
 
 Looking at a letter takes 0.5 us. Only numbers behind a word and the first letter of each line are
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from statistics import median_low
@@ -49,6 +51,14 @@ length, which may be two."""
 _SPACE = 0.2  # of the font's size: the least gap between words; letters have at most 0.15
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
 """Letters behind a letter, except Chinese and similar letters, which are drawn one by one."""
+_ACCENTS = dict(
+    zip(
+        "´`¨ˆ˜ˇ˚˘˝¯˙",
+        "\u0301\u0300\u0308\u0302\u0303\u030c\u030a\u0306\u030b\u0304\u0307",
+        strict=True,
+    )
+)
+_ACCENTED = re.compile(f"[{''.join(_ACCENTS)}]")
 _MAX_LINES = 500
 """Lines of a page whose first letter is looked at."""
 _LEAST_ANGLE = 0.02  # radians
@@ -63,8 +73,9 @@ def text_of(text_page: Any, creator: str = "") -> str:
         pieces, done = list[str](), 0
         for at in sorted(changes):
             end, new = changes[at]
-            pieces += text[done:at], new
-            done = end
+            if at >= done:
+                pieces += text[done:at], new
+                done = end
         text = "".join(pieces) + text[done:]
     for mark in HYPHENS:
         text = text.replace(mark, "")
@@ -83,8 +94,28 @@ def _changes(text_page: Any, text: str, creator: str) -> dict[int, tuple[int, st
         changes |= _joined(letters, text)
     for spaced in _SPACED.finditer(text):
         changes |= _closed_up(letters, *spaced.span())
+    changes |= _accented(letters, text)
     if _RIGHT_TO_LEFT.search(text):
         changes |= _turned_round(letters, text)
+    return changes
+
+
+def _accented(letters: _Letters, text: str) -> dict[int, tuple[int, str]]:
+    """Accents that are drawn over the letter beside them, and this letter, as one letter."""
+    changes: dict[int, tuple[int, str]] = {}
+    if not _ACCENTED.search(text):
+        return {}
+    for found in _ACCENTED.finditer(text, 0, letters.count):
+        at = found.start()
+        left, right, *_ = letters.box(at)
+        for other in (at + 1, at - 1):
+            if not 0 <= other < letters.count or not text[other].isalpha():
+                continue
+            first, last, *_ = letters.box(other)
+            if first <= (left + right) / 2 <= last:
+                whole = text[other].replace("ı", "i") + _ACCENTS[text[at]]
+                changes[min(at, other)] = max(at, other) + 1, unicodedata.normalize("NFC", whole)
+                break
     return changes
 
 

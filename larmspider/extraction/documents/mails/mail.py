@@ -29,14 +29,14 @@ from typing import Any
 from larmspider.extraction import html
 from larmspider.extraction.body_type import is_signed
 from larmspider.extraction.documents.labels import known, text_of
-from larmspider.extraction.documents.mail_coding import (
+from larmspider.extraction.documents.mails.mail_coding import (
     coding_of,
     decoded,
     is_base64,
     uuencoded,
     without_uuencoded,
 )
-from larmspider.extraction.documents.mail_headers import Near, parameter, text_of_header
+from larmspider.extraction.documents.mails.mail_headers import Near, parameter, text_of_header
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -315,13 +315,22 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
 
 def _mails(body: bytes) -> Iterator[Member]:
     if body.startswith(_MMDF):
-        mails = filter(None, _MMDF_LINE.split(body))
+        mails = filter(None, _between(_MMDF_LINE, body))
         yield from (Member(f"{number}.eml", mail, MAIL) for number, mail in enumerate(mails, 1))
     elif body.startswith(_BABYL):
-        for number, mail in enumerate(_BABYL_MAIL.split(body)[1:], 1):
-            yield Member(f"{number}.eml", _of_babyl(mail), MAIL)
+        for number, mail in enumerate(_between(_BABYL_MAIL, body)):
+            if number:  # options stand before the first mail
+                yield Member(f"{number}.eml", _of_babyl(mail), MAIL)
     else:
         yield from _mails_of_mbox(body)
+
+
+def _between(line: re.Pattern[bytes], body: bytes) -> Iterator[bytes]:
+    at = 0
+    for found in line.finditer(body):
+        yield body[at : found.start()]
+        at = found.end()
+    yield body[at:]
 
 
 def _of_babyl(mail: bytes) -> bytes:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 
 from larmspider.extraction.documents.labels import fits, of_codepage, text_of
-from larmspider.extraction.documents.mail import add_html, add_plain
+from larmspider.extraction.documents.mails.mail import add_html, add_plain
 from larmspider.extraction.documents.parts import Member
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.extraction.documents.rtf import add_rtf

@@ -17,8 +17,8 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
 
-from larmspider.extraction.documents.date_formats import quick_date, shown_date
-from larmspider.extraction.documents.format_codes import (
+from larmspider.extraction.documents.office.date_formats import quick_date, shown_date
+from larmspider.extraction.documents.office.format_codes import (
     SECTIONS,
     Piece,
     Section,

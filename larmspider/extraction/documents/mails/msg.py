@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 import olefile
 
-from larmspider.extraction.documents import mapi
-from larmspider.extraction.documents.mail import MAIL
-from larmspider.extraction.documents.mapi import Properties
+from larmspider.extraction.documents.mails import mapi
+from larmspider.extraction.documents.mails.mail import MAIL
+from larmspider.extraction.documents.mails.mapi import Properties
+from larmspider.extraction.documents.mails.signed import ENTITY
 from larmspider.extraction.documents.ole import opened
 from larmspider.extraction.documents.parts import MAX_DEPTH, Budget, Member
 from larmspider.extraction.documents.reading import DocumentBuilder, keeping
-from larmspider.extraction.documents.signed import ENTITY
 from larmspider.items import Page
 
 _Path = tuple[str, ...]

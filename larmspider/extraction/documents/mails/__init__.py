@@ -1,0 +1,1 @@
+"""Mails: RFC 5322, MHTML, mail boxes, Outlook, TNEF, S/MIME."""

@@ -1,0 +1,1 @@
+"""Office Open XML, OpenDocument, old Excel, and the formats of cells."""

@@ -1,0 +1,1 @@
+"""PDF: its text, and its objects (forms, notes, files)."""
