@@ -242,16 +242,21 @@ def test_while_robots_txt_is_waited_for_and_then_all_runs(
         assert found["0 overview"]["leased"] == 0
 
 
-def test_slow_answers_are_in_flight(scripted_server: Start, tmp_path: Path) -> None:
-    """As many on all pages; after the end of the run none."""
+def slow(seconds: float) -> Callable[[Request], Reply]:
+    """Pages that come late, but for the first one: meanwhile no number changes."""
     pages = endless()
 
-    def slow(asked: Request) -> Reply:
+    def answer(asked: Request) -> Reply:
         reply = pages(asked)
-        reply.delay = 0.0 if asked.target == "/" else 8.0
+        reply.delay = 0.0 if asked.target == "/" else seconds
         return reply
 
-    server = scripted_server({**NO_ROBOTS, "*": slow})
+    return answer
+
+
+def test_slow_answers_are_in_flight(scripted_server: Start, tmp_path: Path) -> None:
+    """As many on all pages; after the end of the run none."""
+    server = scripted_server({**NO_ROBOTS, "*": slow(8.0)})
     more = {"CONCURRENT_REQUESTS_PER_DOMAIN": "4"}
     with watched(tmp_path, server.url(), **more) as asked:
         asked.until(lambda urls: urls["leased"] == 3, "three fetches")
@@ -350,7 +355,7 @@ def test_held_urls(scripted_server: Start, tmp_path: Path) -> None:
 def test_two_workers(scripted_server: Start, tmp_path: Path) -> None:
     """All of them together, while they run and after their end."""
     servers = [
-        scripted_server({**NO_ROBOTS, "*": endless()}, host=f"127.0.0.{n}") for n in range(2, 5)
+        scripted_server({**NO_ROBOTS, "*": slow(20.0)}, host=f"127.0.0.{n}") for n in range(2, 5)
     ]
     seeds = " ".join(server.url() for server in servers)
     arguments = [f"{name}={value}" for name, value in (FAST | SLOW).items()]
@@ -362,11 +367,11 @@ def test_two_workers(scripted_server: Start, tmp_path: Path) -> None:
         )  # fmt: skip
         try:
             end = time.monotonic() + WAIT_SECS
-            while time.monotonic() < end and not stored_by(tmp_path):
+            while time.monotonic() < end and in_flight_of(tmp_path) < 3 * len(servers):
                 assert process.poll() is None, (tmp_path / "said").read_text()[-2000:]
                 time.sleep(0.2)
             with Served(tmp_path / "crawl") as site:
-                agreed(tmp_path, site.get)
+                assert agreed(tmp_path, site.get)["0 hosts"]["leased"] == 3 * len(servers)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(WAIT_SECS)
@@ -375,9 +380,9 @@ def test_two_workers(scripted_server: Start, tmp_path: Path) -> None:
         assert found["0 hosts"]["leased"] == 0
 
 
-def stored_by(folder: Path) -> int:
+def in_flight_of(folder: Path) -> int:
     try:
         with open_crawl(folder / "crawl").frontier() as frontier:
-            return 0 if frontier is None else frontier.counts().stored
+            return 0 if frontier is None else frontier.counts().leased
     except Exception:  # noqa: BLE001 - it is just beginning
         return 0
