@@ -172,7 +172,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts(); URLs under way count as queued."""
+        """As FrontierReader.hosts()."""
         partitions = range(self._keys.partitions)
         names = [
             self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")
@@ -181,7 +181,7 @@ class RedisReader:
         rows = {}
         for hosts, counts in zip(found[::2], found[1::2], strict=True):
             for host, packed in counts.items():
-                rows[host.decode()] = hosts.get(host, b""), _with_those_fetched(packed)
+                rows[host.decode()] = hosts.get(host, b""), records.unpack_counts(packed)
         return rows
 
     def crawl_id(self) -> str:
@@ -214,18 +214,10 @@ class RedisReader:
                 for where in ("hosts", "counts")
             ]
         )
-        return record or b"", _with_those_fetched(counts)
+        return record or b"", records.unpack_counts(counts) if counts else Counts()
 
     def note(self, name: str) -> bytes | None:
         """A note of a host: ``robots wiki:80``."""
         partition = self._keys.partition_of(name.rpartition(" ")[2])
         (found,) = self._run([("HGET", self._keys.partition("notes", partition), name)])
         return bytes(found) if found is not None else None
-
-
-def _with_those_fetched(packed: bytes | None) -> Counts:
-    """Counters in which leased URLs are queued."""
-    counts = records.unpack_counts(packed) if packed else Counts()
-    counts.queued += counts.leased
-    counts.leased = 0
-    return counts

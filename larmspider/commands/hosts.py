@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from dataclasses import asdict
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from larmspider import options, plugin, program
 from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
-from larmspider.learned.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
+from larmspider.learned.describe import (
+    HOST_COLUMNS,
+    HostRow,
+    NextRequest,
+    host_rows,
+    next_request,
+    sorted_rows,
+)
 from larmspider.learned.factory import politeness_from
+from larmspider.status.snapshot import why_stopped
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -77,14 +86,15 @@ class Command(LarmCommand):
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
             rows = list(host_rows(frontier, politeness_from(self.settings), now))
         rows = sorted_rows(rows, opts.sort)[: opts.n]
+        stopped = _why_stopped(crawl)
         if opts.json:
-            print_json({"hosts": [_as_json(row) for row in rows]})
+            print_json({"hosts": [_as_json(row, next_request(row, now, stopped)) for row in rows]})
             return
         print(_WIDTHS.format(*_TITLES))
         if crawl.remark:
             print(f"{program.NAME} hosts: {crawl.remark}", file=sys.stderr)
         for row in rows:
-            print(_WIDTHS.format(*_cells(row, now)).rstrip())
+            print(_WIDTHS.format(*_cells(row, next_request(row, now, stopped))).rstrip())
 
     def _mirrors(self, crawl: CrawlDir, opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -114,7 +124,19 @@ class Command(LarmCommand):
             print("No host has the pages of another one, but those whose lines are accepted.")
 
 
-def _cells(row: HostRow, now: float) -> tuple[str, ...]:
+def _why_stopped(crawl: CrawlDir) -> str:
+    """Asks the crawl if it runs: nothing on disk says that it is paused."""
+    run_state = RunState.of(crawl.path)
+    if run_state.state is not State.RUNNING:
+        return why_stopped(run_state, None)
+    # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
+    from larmspider.control.controller import RemoteController
+
+    controller = RemoteController(lambda: [part.path for part in crawl.parts])
+    return why_stopped(run_state, asyncio.run(controller.gauges()))
+
+
+def _cells(row: HostRow, following: NextRequest) -> tuple[str, ...]:
     counts = row.counts
     numbers = (counts.queued, counts.stored, counts.failed, counts.refused, counts.leased)
     why = f"{row.gap.rule}; {row.reason}" if row.reason else row.gap.rule
@@ -123,19 +145,12 @@ def _cells(row: HostRow, now: float) -> tuple[str, ...]:
         row.state,
         *map(str, numbers),
         f"{round(row.gap.seconds, 3):g}",
-        _when(row.next_time, now),
+        following.short,
         printable(why),
     )
 
 
-def _when(at: float, now: float) -> str:
-    """``now``, ``in 12 s``, or ``never`` (in this run)."""
-    if at == inf:
-        return "never"
-    return "now" if at <= now else f"in {at - now:.0f} s"
-
-
-def _as_json(row: HostRow) -> dict[str, Any]:
+def _as_json(row: HostRow, following: NextRequest) -> dict[str, Any]:
     counts = row.counts
     return {
         "host": row.host,
@@ -147,6 +162,7 @@ def _as_json(row: HostRow) -> dict[str, Any]:
         "in_flight": counts.leased,
         "delay": row.gap.seconds,
         "delay_rule": row.gap.rule,
-        "next_time": None if row.next_time == inf else row.next_time,
+        "next_time": following.time,
+        "next": following.sentence,
         "reason": row.reason,
     }

@@ -17,7 +17,7 @@ from larmspider.crawl.log_index.index import MAX_REFERRERS, IndexBusyError
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, doing, printable
-from larmspider.reports.link_faults import Fragments, bad_hrefs, redirect_rings
+from larmspider.reports.link_faults import Fragments, link_faults
 from larmspider.reports.links import (
     ALIAS_COLUMNS,
     BROKEN_COLUMNS,
@@ -88,7 +88,7 @@ class Command(LarmCommand):
             if opts.broken:
                 rows = index.broken()[: opts.n]
                 links = broken_links(crawl.logs, index, rows, MAX_REFERRERS)
-                links += [*bad_hrefs(crawl), *redirect_rings(crawl), *_fragments(opts, crawl)]
+                links += [*link_faults(crawl), *_fragments(opts, crawl)]
                 self._broken(opts, links[: opts.n])
             else:
                 self._most(opts, crawl, index)

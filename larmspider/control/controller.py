@@ -25,7 +25,7 @@ from larmspider.frontier.overrides import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.crawl_workers import Access, own_access
 from larmspider.status.monitor import what_it_waits_for
-from larmspider.status.snapshot import Gauges, resident_bytes
+from larmspider.status.snapshot import Gauges, in_flight, resident_bytes
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -166,7 +166,7 @@ class LocalController:
             pages=pages,
             bytes=counters.get(stats.FETCH_BYTES, 0),
             links=counters.get(stats.FOLLOW_LINKS, 0),
-            in_flight=len(engine.downloader.active),
+            in_flight=in_flight(crawler),
             failures=failures,
             memory=resident_bytes(),
             paused=paused,

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+COMMIT_SECS = 5.0
+"""A checkpoint takes some 0.1 s; one that waits for a slow disk or Redis is not waited for."""
 MAX_SEEDS = 1_000
 MAX_NAMED = 5
 """Refused seeds that the result names."""
@@ -227,7 +229,17 @@ class OperatorExtension:
             utc(self._scheduler.frontier.clock()), who, name, " ".join(what.split()), done
         )
         self._log.flush()
+        await self._commit()
         return done
+
+    async def _commit(self) -> None:
+        """Take a checkpoint, which pages and commands are made from. It does not delay the answer
+        for longer than COMMIT_SECS; an error ends the crawl as in any other checkpoint."""
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None or scheduler.closed or self._stopping is not None:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(scheduler.checkpointed(), COMMIT_SECS)
 
     @property
     def _scheduler(self) -> FrontierScheduler:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import program
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import MEND, CrawlDirError, InvalidURL, NoCrawlError
+from larmspider.files import is_locked
 from larmspider.formatting import utc
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
@@ -39,6 +40,7 @@ from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.frames import note_damage, present, stored_size
 from larmspider.workdir.manifest import (
+    LOCK,
     MANIFEST,
     RULES,
     RULES_DIR,
@@ -183,7 +185,7 @@ class CrawlDir:
         if not (path / "data.mdb").exists():
             yield None
             return
-        with FrontierReader(path) as reader:
+        with FrontierReader(path, runs=is_locked(self.path / LOCK)) as reader:
             yield reader
 
     def searcher(self) -> Searcher:
@@ -375,6 +377,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if found.manifest is None:
         if found.trouble:
             raise CrawlDirError(found.trouble)
+        if all(entry.name == LOCK for entry in path.iterdir()):
+            raise NoCrawlError(f"LARM_DIR={path} is empty: no crawl has written here yet")
         raise NoCrawlError(f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}")
     if found.copied:
         what = found.trouble.removeprefix(f"{path / MANIFEST} ")

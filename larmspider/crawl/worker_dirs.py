@@ -220,6 +220,7 @@ class WorkersFrontierReader(FrontierReader):
         self, workers: Sequence[FrontierReader], waiting: RedisReader | None = None
     ) -> None:
         self._workers, self._waiting = list(workers), waiting
+        self.runs = any(worker.runs for worker in workers)
 
     def visit(self, key: bytes) -> FetchRecord | None:
         visits = [visit for worker in self._workers if (visit := worker.visit(key)) is not None]
@@ -284,8 +285,9 @@ class WorkersFrontierReader(FrontierReader):
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         """A host's record and counters move with it from worker to worker: the furthest count."""
         if self._waiting is not None:
-            return self._waiting.hosts()
-        rows: dict[str, tuple[bytes, Counts]] = {}
+            rows = self._waiting.hosts()
+            return {host: (record, self._now(counts)) for host, (record, counts) in rows.items()}
+        rows = {}
         for worker in self._workers:
             for host, row in worker.hosts().items():
                 if host not in rows or _progress(row[1]) > _progress(rows[host][1]):
@@ -294,8 +296,12 @@ class WorkersFrontierReader(FrontierReader):
 
     def host(self, name: str) -> tuple[bytes, Counts]:
         if self._waiting is not None:
-            return self._waiting.host(name)
+            record, counts = self._waiting.host(name)
+            return record, self._now(counts)
         return self._home_of(name).host(name) if self._workers else (b"", Counts())
+
+    def _now(self, counts: Counts) -> Counts:
+        return counts if self.runs else counts.after_run()
 
     @property
     def commits(self) -> int:

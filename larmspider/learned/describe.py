@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from larmspider import program
 from larmspider.extraction.novelty import Bloom
-from larmspider.formatting import counted, utc
+from larmspider.formatting import counted, duration, utc
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
@@ -53,6 +53,52 @@ class HostRow:
     reason: str
     record: HostRecord
     rule: HostPace
+
+    @property
+    def budget_left(self) -> int | None:
+        """Pages that the host's budget still allows, None without a budget; a URL in flight may
+        become a page."""
+        if self.rule.budget is None:
+            return None
+        return max(0, self.rule.budget - self.counts.stored - self.counts.leased)
+
+    @property
+    def budget_is_spent(self) -> bool:
+        return self.budget_left == 0
+
+
+class NextRequest(NamedTuple):
+    """When a host gets its next request: ``short`` for a table, ``sentence`` for people. ``time``
+    in seconds since the epoch, None if it is not known."""
+
+    short: str
+    sentence: str
+    time: float | None = None
+
+
+NO_TIME = "–"
+
+
+def next_request(row: HostRow, now: float, stopped: str = "") -> NextRequest:
+    """``stopped``: a sentence that says why the whole crawl sends nothing, "" while it does."""
+    counts, at = row.counts, row.next_time
+    for is_so, why in (
+        (not counts.queued, "Its queue is empty."),
+        (bool(stopped), stopped),
+        (row.state == PAUSED, "Nothing is sent until the operator resumes it."),
+        (row.record.waits_for_login, "Nothing is sent until the crawl is signed in there."),
+        (not counts.to_fetch, "All its queued URLs are held."),
+        (row.budget_is_spent, "Its budget of pages is used up."),
+        (row.record.state is HostState.LOADING, "Nothing else is sent before robots.txt is read."),
+    ):
+        if is_so:
+            return NextRequest(NO_TIME, why)
+    if at == inf:
+        return NextRequest("never", "No more requests in this run.")
+    if at <= now:
+        return NextRequest("now", "Requests may be sent now.", at)
+    wait = duration(at - now)
+    return NextRequest(f"in {wait}", f"Next request in {wait}.", at)
 
 
 class HostColumn(NamedTuple):
@@ -137,14 +183,18 @@ def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) 
 
 
 def _row(
-    record: HostRecord,
-    counts: Counts,
+    reader: FrontierReader,
+    name: str,
+    found: tuple[bytes, Counts],
     politeness: Politeness,
     now: float,
-    views: bytes | None = None,
 ) -> HostRow:
-    rule = politeness.pace_of(record.host)
+    data, counts = found
+    record = unpack_host(data) if data else HostRecord(name)
+    rule = politeness.pace_of(name)
     next_time = max(record.next_time, record.until)
+    if 0 < counts.to_fetch <= counts.delayed and (first := reader.delayed(name, 1)):
+        next_time = max(next_time, first[0][1])
     reason = trouble_of(record, politeness.limits).removeprefix("parked: ")
     due = max(next_time, now)
     if due < inf and (closed := rule.why_closed(due, local_hour)):
@@ -153,7 +203,8 @@ def _row(
     if 0.0 < record.silent_since <= now - DEAD_SECS and counts.stored:
         stale = f"stale, no answer since {utc(record.silent_since)[:10]}"
         reason = f"{stale}; {reason}" if reason else stale
-    reason = "; ".join([*filter(None, [reason]), *views_in_words(views)])
+    views = views_in_words(reader.note(VIEWS.format(host=name)))
+    reason = "; ".join([*filter(None, [reason]), *views])
     state = _STATE_WORDS[record.state]
     if politeness.overrides.is_paused(record.host):
         state, next_time, reason = PAUSED, inf, "paused by the operator"
@@ -172,9 +223,8 @@ def _row(
 def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
     """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
-    for name, (data, counts) in reader.hosts().items():
-        views = reader.note(VIEWS.format(host=name))
-        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now, views)
+    for name, found in reader.hosts().items():
+        yield _row(reader, name, found, politeness, now)
 
 
 def host_row(
@@ -182,11 +232,10 @@ def host_row(
 ) -> HostRow | None:
     """One host, with the operator's orders, as host_rows(); None for an unknown host."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
-    data, counts = reader.host(host)
+    data, counts = found = reader.host(host)
     if not data and not counts.discovered:
         return None
-    views = reader.note(VIEWS.format(host=host))
-    return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now, views)
+    return _row(reader, host, found, politeness, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +274,7 @@ def url_report(
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
-    data, counts = reader.host(entry.host)
-    row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
+    row = _row(reader, entry.host, reader.host(entry.host), politeness, now)
     if place is not None:
         before, earliest = place
         lines += broken_in_words(reader, entry.host, entry.normalized)

@@ -246,7 +246,7 @@ def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Logg
 
 
 def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tuple[str, str]]:
-    rule, counts, order = row.rule, row.counts, orders.hosts.get(row.host, HostOverride())
+    rule, order = row.rule, orders.hosts.get(row.host, HostOverride())
     found = [("Delay", f"{duration(row.gap.seconds)}, by {row.gap.rule}")]
     ordered = [
         "paused" if order.paused else "",
@@ -259,8 +259,7 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tup
     if rule.connections:
         found.append(("Requests at once", str(rule.connections)))
     if rule.budget is not None:
-        left = max(0, rule.budget - counts.stored)
-        found.append(("Budget", f"{counted(rule.budget, 'page')}, {left:,} of them left"))
+        found.append(("Budget", f"{counted(rule.budget, 'page')}, {row.budget_left:,} left"))
     if rule.window is not None:
         found.append(("Hours", "{:g} to {:g}".format(*rule.window)))
     if row.record.crawl_delay is not None:

@@ -1,7 +1,7 @@
 """Broken links that no failed fetch shows: hrefs that are no URL, redirects that go round in a
 ring, and fragments that their page lacks.
 
-    bad_hrefs(crawl), redirect_rings(crawl)        # by links.log
+    link_faults(crawl)                             # by links.log: no URL, redirects in a ring
     fragments = Fragments(crawl)
     fragments.missing(), fragments.unread          # by the stored pages, each read twice
 
@@ -41,6 +41,11 @@ _NAME = re.compile(rb"\s(?:id|name)" + _VALUE, re.IGNORECASE)
 _BASE = re.compile(rb"<base\s[^<>]*?\bhref" + _VALUE, re.IGNORECASE)
 _NO_PLACE = re.compile(r"top\Z|[!/]|:~:|\Z", re.IGNORECASE)
 """Fragments that name no element: the top, routes of an application, text fragments."""
+
+
+def link_faults(crawl: CrawlDir) -> list[BrokenLink]:
+    """Links that are no URL, and redirects that go round in a ring."""
+    return [*bad_hrefs(crawl), *redirect_rings(crawl)]
 
 
 def bad_hrefs(crawl: CrawlDir) -> list[BrokenLink]:

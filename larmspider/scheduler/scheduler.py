@@ -125,6 +125,8 @@ class FrontierScheduler:
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
         self._waker = Waker(crawler)
         self._forms = forms_from_settings(crawler.settings)
+        self._asked: list[asyncio.Future[None]] = []  # for a checkpoint
+        self._sealed: list[asyncio.Future[None]] = []  # the next commit has what they asked for
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -387,6 +389,8 @@ class FrontierScheduler:
         self.frontier.seal()
         if self.worker is not None:
             self.worker.start_urls.seal()
+        self._sealed += self._asked
+        self._asked.clear()
         return positions
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
@@ -400,7 +404,7 @@ class FrontierScheduler:
     async def discard(self, positions: Mapping[str, bytes]) -> None:
         """After a commit that went well, before the next one begins; on the event loop."""
         self.frontier.discard()
-        self.crawler.signals.send_catch_log(signals.committed, positions=positions)
+        self._tell_committed(positions)
         if self.worker is not None:
             await self.worker.committed()
             self._take_out_outdated(self.worker)
@@ -421,13 +425,26 @@ class FrontierScheduler:
         else:
             await asyncio.to_thread(self.commit, positions)
         self.frontier.discard()
-        self.crawler.signals.send_catch_log(signals.committed, positions=positions)
+        self._tell_committed(positions)
 
     @property
     def wants_checkpoint(self) -> bool:
         """Whether one is due before its time."""
         shared = self.worker is not None and self.worker.wants_checkpoint
-        return shared or self.frontier.wants_checkpoint
+        return bool(self._asked) or shared or self.frontier.wants_checkpoint
+
+    def checkpointed(self) -> asyncio.Future[None]:
+        """Have a checkpoint taken soon: done when one has all that was changed before this call."""
+        asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        return asked
+
+    def _tell_committed(self, positions: Mapping[str, bytes]) -> None:
+        self.crawler.signals.send_catch_log(signals.committed, positions=positions)
+        for asked in self._sealed:
+            if not asked.done():
+                asked.set_result(None)
+        self._sealed.clear()
 
     # what Scrapy asks
 

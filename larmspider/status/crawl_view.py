@@ -52,6 +52,9 @@ T = TypeVar("T")
 
 HOSTS_SECS = 5.0
 """The age limit of the table of hosts; a checkpoint is taken as often."""
+QUICK_SECS = 0.1
+"""A table of hosts that is made in less, some 5,000 hosts, is made again after each checkpoint, so
+that all pages and commands have the same numbers."""
 
 
 class Source:
@@ -74,6 +77,7 @@ class Source:
         self._lock = threading.Lock()
         self._opened: tuple[object, CrawlDir, BaseSettings] | None = None
         self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
+        self._commits = 0  # when the hosts were read
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
@@ -146,7 +150,13 @@ class Source:
     def hosts(self, *, wait: bool = False) -> Mapping[str, HostRow]:
         """The hosts by name, as of the last checkpoint; empty for a crawl under another scheduler.
         ``wait``: see RefreshingCache.get()."""
-        self._open()
+        crawl = self._open()[1]
+        if self._hosts.seconds_to_make < QUICK_SECS:
+            with crawl.frontier() as frontier:
+                commits = 0 if frontier is None else frontier.commits
+            if commits != self._commits:
+                self._hosts.forget()
+            self._commits = commits
         return self._hosts.get(wait=wait)
 
     def kept(self, name: str, make: Callable[[], T], seconds: float) -> T:

@@ -40,6 +40,8 @@ class RefreshingCache(Generic[T]):
     ) -> None:
         self._make, self._seconds, self._clock, self._cpu = make, seconds, clock, cpu
         self._making = threading.Lock()
+        self.seconds_to_make = 0.0
+        """CPU seconds that the last value took."""
         self._value: T | None = None
         self._made = self._lasts = float("-inf")
         self._forgotten = 0
@@ -79,4 +81,5 @@ class RefreshingCache(Generic[T]):
         self._value = self._make()
         if forgotten == self._forgotten:
             self._made = self._clock()
-            self._lasts = max(self._seconds, (self._cpu() - began) / SHARE)
+            self.seconds_to_make = self._cpu() - began
+            self._lasts = max(self._seconds, self.seconds_to_make / SHARE)

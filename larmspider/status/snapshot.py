@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import stats
-from larmspider.crawl.state import RunState
+from larmspider.crawl.state import RunState, State
 from larmspider.frontier.overrides import Overrides
+from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -115,6 +116,17 @@ def state_text(run_state: RunState, gauges: Gauges | None) -> str:
     return run_state.sentence
 
 
+def why_stopped(run_state: RunState, gauges: Gauges | None) -> str:
+    """Why the crawl sends no request to any host, a sentence; "" while it does."""
+    if run_state.state is not State.RUNNING:
+        return "The crawl does not run."
+    if gauges is None:
+        return ""
+    if gauges.broken:
+        return "The crawl stops after an error."
+    return "The crawl is paused." if gauges.paused else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """``time`` in seconds since the epoch, ``bytes`` of bodies, ``memory`` in bytes resident."""
@@ -144,7 +156,7 @@ class Snapshot:
             links=count(stats.FOLLOW_LINKS, 0),
             new_urls=count(stats.FOLLOW_NEW_URLS, 0),
             queued=len(scheduler) if isinstance(scheduler, Sized) else 0,
-            in_flight=len(engine.downloader.active) if engine is not None else 0,
+            in_flight=in_flight(crawler),
             hosts=count(stats.FOLLOW_HOSTS, 0),
             failures=failures,
             memory=resident_bytes(),
@@ -153,6 +165,14 @@ class Snapshot:
     def pages_per_second(self, earlier: Snapshot) -> float:
         seconds = self.time - earlier.time
         return (self.pages - earlier.pages) / seconds if seconds > 0 else 0.0
+
+
+def in_flight(crawler: Crawler) -> int:
+    """URLs that were handed out and have no outcome yet; under another scheduler, fetches."""
+    scheduler = scheduler_of(crawler)
+    if scheduler is not None:
+        return 0 if scheduler.closed else scheduler.frontier.backend.counts().leased
+    return len(crawler.engine.downloader.active) if crawler.engine is not None else 0
 
 
 def resident_bytes() -> int:

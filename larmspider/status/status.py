@@ -38,10 +38,11 @@ CURVES_SECS, DISK_SECS, FRESH_SECS = 5.0, 60.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``urls`` of the whole crawl by state; ``delayed``: queued URLs that failed before. ``pages``
-    and ``bytes`` a second over the last RATE_SECS.
+    """``urls`` of the whole crawl by state, the sum over the table of hosts, as of the last
+    checkpoint; ``delayed``: queued URLs that failed before. ``pages`` and ``bytes`` a second over
+    the last RATE_SECS.
 
-    ``hosts`` counts hosts by state as of the last checkpoint, and newer hosts as UNCOMMITTED;
+    ``hosts`` counts hosts by state, and newer hosts as UNCOMMITTED;
     ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl, None if it
     does not run.
     """
@@ -66,6 +67,11 @@ class Status:
     """The state of the outbox, by receiver."""
     shortfalls: Sequence[str] = ()
     """Why little of seeds' hosts is stored, a sentence a host; of a crawl that does not run."""
+
+    @property
+    def in_flight(self) -> int:
+        """URLs that were handed out and have no outcome yet."""
+        return self.urls.get("leased", 0)
 
     @property
     def host_count(self) -> int:
@@ -95,7 +101,6 @@ class CrawlStatus:
         self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
         self._freshness = RefreshingCache(self._read_freshness, FRESH_SECS)
         self._forecast = RefreshingCache(self._make_forecast, CURVES_SECS)
-        self._stored = 0
         self._table: tuple[object, dict[str, int], dict[str, int], dict[str, int]]
         self._table = (None, {}, {}, {})
         self._little: tuple[object, Sequence[str]] = (None, ())
@@ -113,11 +118,8 @@ class CrawlStatus:
     def _status(self, gauges: Gauges | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
         urls, hosts, logins = self._sums(wait=wait)
-        if gauges is not None and gauges.urls:
-            urls = dict(gauges.urls)
         if gauges is not None and (since := gauges.hosts - sum(hosts.values())) > 0:
             hosts = {**hosts, UNCOMMITTED: since}
-        self._stored = urls.get("stored", 0)
         past = self._history.get(wait=wait)
         pages, size = self._rates(gauges)
         run_state = source.run_state
@@ -197,7 +199,7 @@ class CrawlStatus:
         if running and not any(row.counts.discovered for row in rows):
             none = "No forecast yet; it comes with the first checkpoint."
             return now, Forecast(None, [none])
-        stored = max(self._stored, sum(row.counts.stored for row in rows))
+        stored = sum(row.counts.stored for row in rows)
         most = max(0, limit - stored) if limit else None
         loads = (HostLoad.of(row, now) for row in rows)
         return now, forecast(loads, past.late_pages, past.late_found, most=most)

@@ -293,12 +293,11 @@ class Summary:
         discovered = self.urls.get("discovered", 0)
         waiting = discovered - sum(ended.values())
         parts = [f"{ended['stored']:,} stored", f"{ended['failed']:,} failed"]
-        if waiting > 0:
-            parts.append(f"{waiting:,} not fetched ({', '.join(self._why_waiting(waiting))})")
-        if ended["merged"]:
-            parts.append(counted(ended["merged"], "duplicate"))
         if ended["refused"]:
             parts.append(f"{ended['refused']:,} refused (robots.txt, a store or the operator)")
+        if ended["merged"]:
+            parts.append(counted(ended["merged"], "duplicate"))
+        parts += self._waiting(waiting)
         hosts = "this worker's hosts: " if self.shared else ""
         yield f"{'known':<11} {hosts}{counted(discovered, 'URL')}: {', '.join(parts)}"
         if ended["merged"]:
@@ -309,12 +308,15 @@ class Summary:
                 f" --dir {shlex.quote(str(self.directory))}"
             )
 
-    def _why_waiting(self, waiting: int) -> Iterator[str]:
-        yield from ["page limit"] * bool(self.beyond_max_pages)
-        yield from ["budget"] * bool(self.beyond_host_budget)
-        yield from ["held"] * bool(self.held)
-        if waiting > self.beyond_max_pages + self.beyond_host_budget + self.held:
-            yield "queued"
+    def _waiting(self, waiting: int) -> Iterator[str]:
+        """The URLs without an outcome, by what keeps them from one."""
+        beyond = self.beyond_max_pages + self.beyond_host_budget
+        if queued := waiting - beyond - self.held:
+            yield f"{queued:,} queued"
+        if self.held:
+            yield f"{self.held:,} held"
+        if beyond:
+            yield f"{beyond:,} not fetched (budget)"
 
     def _refreshed(self) -> Iterator[str]:
         """The lines of a refresh: observations, removed and new pages, pending and next ones."""

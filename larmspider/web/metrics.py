@@ -48,7 +48,7 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
     yield _family(GaugeMetricFamily, "urls", "URLs of the crawl by state.", "state", urls)
     yield _family(GaugeMetricFamily, "hosts", "Hosts by state.", "state", status.hosts)
-    yield _gauge("in_flight", "Fetches under way.", gauges.in_flight if gauges else 0)
+    yield _gauge("in_flight", "URLs handed out that have no outcome yet.", status.in_flight)
     yield _gauge("resident_memory_bytes", "Memory of the crawl's process.", status.memory or 0)
     yield _gauge("disk_bytes", "Disk space of the crawl's directory.", status.disk)
     yield _gauge("disk_free_bytes", "Free disk space on that file system.", status.disk_free)

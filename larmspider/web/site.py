@@ -34,8 +34,6 @@ EVERY_INDEX = (INDEX, "_all", "*")
 """Names of all crawls in the path of the search API, where commas separate names."""
 DESCRIPTION = "/opensearch.xml"
 """The description with which browsers add the search to their own."""
-CHECKPOINTED_SECS = 6.0
-"""Seconds after which a checkpoint has the last action; one comes each 5 s."""
 
 
 class FlashMessages:
@@ -77,11 +75,9 @@ class Site:
     people: People = field(default_factory=People)
 
     def forget(self) -> None:
-        """Drop cached values after an action, and once more after the next checkpoint, which the
-        hosts and the forecast are read from."""
+        """Drop cached values after an action, which a checkpoint has by now."""
         self.events.forget()
         self.crawl_status.forget()
-        asyncio.get_running_loop().call_later(CHECKPOINTED_SECS, self.crawl_status.forget)
 
 
 SITE = web.AppKey("site", Site)

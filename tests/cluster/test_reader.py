@@ -60,14 +60,18 @@ def test_it_tells_what_the_owner_would(store, crawled):
     assert reader.note("robots b:80") is None
 
 
-def test_what_is_being_fetched_counts_as_queued(store, crawled):
-    """Redis does not know what an owner has handed out."""
+def test_what_is_being_fetched_counts_as_in_flight_while_a_worker_runs(store, crawled):
+    """Redis does not know which URLs an owner has handed out, only how many; once no worker runs
+    they are queued again."""
     (lease,) = crawled.pop("b:80", 0.0)
     crawled.checkpoint({})
     reader = RedisReader(store.client, store.keys)
     assert (crawled.check([lease.key]), reader.state(lease.key)) == ([L], Q)
-    assert reader.hosts()["b:80"][1].queued == 2
-    assert reader.hosts()["b:80"][1].balanced()
+    for runs, (queued, leased) in ((True, (1, 1)), (False, (2, 0))):
+        both = WorkersFrontierReader([], reader)
+        both.runs = runs
+        for counts in (both.hosts()["b:80"][1], both.host("b:80")[1]):
+            assert (counts.queued, counts.leased, counts.balanced()) == (queued, leased, True)
 
 
 def waiting_in(reader):

@@ -424,7 +424,9 @@ def test_sorts_and_cuts(hosts_folder: Path) -> None:
     text = scrapy("hosts", "--sort", "queued", cwd=hosts_folder).out.splitlines()
     assert text[0].split()[:2] == ["host", "state"]
     assert text[1].startswith("127.0.0.3:9 ")
-    assert "never" in text[1]
+    assert "parked" in text[1]
+    row = scrapy("hosts", "--json", cwd=hosts_folder).json["hosts"][0]
+    assert (row["next_time"], row["next"]) == (None, "The crawl does not run.")
 
 
 def test_a_host_that_was_given_up_is_explained(hosts_folder: Path) -> None:

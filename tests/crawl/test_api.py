@@ -68,6 +68,9 @@ def test_a_page_by_its_url_and_links(crawl: Crawl) -> None:
 
 def test_errors_are_of_larmspider(crawl: Crawl, tmp_path: Path) -> None:
     """No crawl; an invalid date, before the first page is read."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CrawlDirError, match="is empty: no crawl has written here yet"):
+        open_crawl(tmp_path / "empty")
     with pytest.raises(CrawlDirError, match="is not a crawl's directory"):
         open_crawl(tmp_path)
     with pytest.raises(ConfigError, match="since=yesterday: expected a date such as 2026-01-31"):

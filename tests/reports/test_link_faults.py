@@ -18,6 +18,7 @@ from larmspider.reports.link_faults import (
 )
 from tests.support.crawling import crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.serving import Served
 
 HTML = {"Content-Type": "text/html"}
 START = """
@@ -55,8 +56,28 @@ def test_all_kinds_in_one_crawl(
     (ring,) = [one for one in ran.json["broken"] if one["url"] == site.url("/into")]
     assert ring["carriers"][0]["page"] == site.url("/")
     assert ring["message"].count(" -> ") == 3
+    with Served(tmp_path / "crawl") as served:
+        seen_by_pages(served, site, found)
     refused = scrapy("links", "--fragments", cwd=tmp_path)
     assert (refused.status, "belongs to --broken" in refused.err) == (2, True)
+
+
+def seen_by_pages(served: Served, site: ScriptedServer, found: set[tuple[str, str]]) -> None:
+    """The page has the kinds of the command, but for fragments, and says how to find these."""
+    end = time.monotonic() + 60
+    while (got := served.get("/links?format=json")).status == 503:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    wanted = {(kind, url) for kind, url in found if kind != "fragment"}
+    links = got.json["links"]
+    assert {(one["result"], one["url"].removeprefix(site.url(""))) for one in links} == wanted
+    assert "--fragments" in got.json["fragments"]
+    lines = served.get("/links?format=csv").text.splitlines()[1:]
+    assert {line.partition(",")[0] for line in lines} == {kind for kind, _ in wanted}
+    page = served.get("/links").text
+    assert f"{len(wanted)} broken targets" in page
+    assert page.count(">redirect-loop<") == 3
+    assert "links --broken --fragments</code> lists them" in page
 
 
 @pytest.mark.parametrize(

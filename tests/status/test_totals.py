@@ -59,7 +59,7 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
         "rejected    12 links (scope 9, traps 3); 4,000 links to known pages",
         "failed      20 URLs (10 not found, http-503 8, dns 2), each with its reason in"
         f" {Path('/x/fetch.log')}",
-        "known       1,300 URLs: 1,190 stored, 20 failed, 90 not fetched (queued)",
+        "known       1,300 URLs: 1,190 stored, 20 failed, 90 queued",
         "left        100 URLs still queued; run the same command to continue",
     ]
 
@@ -69,8 +69,7 @@ def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
     own, alone = summary_lines({}, REDIS_URL="redis://127.0.0.1"), summary_lines({})
     assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
     assert own[4] == (
-        "known       this worker's hosts: 1,300 URLs: 1,190 stored, 20 failed,"
-        " 90 not fetched (queued)"
+        "known       this worker's hosts: 1,300 URLs: 1,190 stored, 20 failed, 90 queued"
     )
     assert own[:1] + own[2:4] + own[5:] == alone[:1] + alone[2:4] + alone[5:]
 

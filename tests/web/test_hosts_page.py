@@ -111,7 +111,7 @@ def test_the_reason_and_the_wait_are_two_sentences(
     made = hosts.host_page
     monkeypatch.setattr(hosts, "host_page", lambda *given: replace(made(*given), row=row(1)))
     text = served(demo_crawl).get(f"/hosts/{seed(demo_crawl).split('/')[2]}").text
-    assert re.search(r"&lt;/b&gt;\.\s+Requests may be sent now\.", text)
+    assert re.search(r"&lt;/b&gt;\.\s+The crawl does not run\.", text)
 
 
 def test_a_hosts_page_says_what_its_pace_is_and_why(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -381,6 +382,36 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     for name in (*answer, *hit, *answer["facets"]):
         assert f"`{name}`" in documented, name
     assert site.get("/search?q=siren&page=3&format=json").json["offset"] == 20
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "q=siren",
+        "q=siren+wiki+rotor",
+        "q=siren&type=pdf",
+        "q=siren&since=2001-01-01",
+        "q=sirne",
+        "q=%22siren+zz9%22",
+        "q=siren+zz-9-plural",
+        "q=siren&copies=1",
+    ],
+)
+def test_facets_count_the_pages_of_the_headline(site: Served, query: str) -> None:
+    """With another word, narrowed, corrected, not as typed, and each copy by itself."""
+    got = site.get(f"/search?{query}&format=json").json
+    narrowed = "type" if "type=" not in query else "host"
+    counts = got["facets"][narrowed]
+    assert sum(counts.values()) == got["total"] > 0
+    page = LexborHTMLParser(site.get(f"/search?{query}").text)
+    headline = [
+        int(number.replace(",", ""))
+        for number in re.findall(
+            r"([\d,]+) (?:pages?|with)", page.css_first("p[role=status]").text()
+        )
+    ]
+    assert headline[-1] == got["total"]
+    assert (page.css_first("#counted") is not None) == (got["total_all"] < got["total"])
 
 
 def test_copies_are_one_hit_that_says_so(served: Serve, demo_crawl: Path, tmp_path: Path) -> None:

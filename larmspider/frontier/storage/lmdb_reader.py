@@ -45,13 +45,20 @@ class _Doubts(msgspec.Struct, array_like=True):
 
 
 class FrontierReader(AbstractContextManager["FrontierReader"]):
-    """Read-only view. CrawlDirError: no frontier there, or another format."""
+    """Read-only view. CrawlDirError: no frontier there, or another format.
 
-    def __init__(self, path: Path) -> None:
+    ``runs``: a process runs the crawl; else its counters have leased URLs as queued.
+    """
+
+    def __init__(self, path: Path, *, runs: bool = True) -> None:
         if not (path / "data.mdb").exists():
             raise CrawlDirError(f"there is no frontier in {path}")
         self._files: LmdbFiles = open_shared(path)
-        self._closed = False
+        self._closed, self.runs = False, runs
+
+    def _counts(self, packed: bytes) -> Counts:
+        found = records.unpack_counts(packed)
+        return found if self.runs else found.after_run()
 
     def is_doubtful(self, key: bytes, url: str) -> bool:
         """Whether the stores may have lost the page: it is stored again by its next visit."""
@@ -160,7 +167,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         """Packed host record (b"" for none yet) and counters of each host."""
         rows = dict(self._all(self._files.hosts))
         return {
-            name[1:].decode(): (rows.get(b"h" + name[1:], b""), records.unpack_counts(data))
+            name[1:].decode(): (rows.get(b"h" + name[1:], b""), self._counts(data))
             for name, data in rows.items()
             if name[:1] == b"c"
         }
@@ -218,7 +225,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         with self._files.read() as txn:
             record = txn.get(b"h" + name.encode(), b"", db=self._files.hosts)
             counts = txn.get(b"c" + name.encode(), db=self._files.hosts)
-        return record, records.unpack_counts(counts) if counts else Counts()
+        return record, self._counts(counts) if counts else Counts()
 
     def counts(self) -> Counts:
         """The counters of all hosts together."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from calendar import timegm
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
@@ -323,6 +323,11 @@ class Counts:
     def to_fetch(self) -> int:
         """The queued URLs that are not held."""
         return self.queued - self.held
+
+    def after_run(self) -> Counts:
+        """The counters while no process runs the crawl: a killed one leaves leased URLs, and the
+        next run queues them again."""
+        return replace(self, queued=self.queued + self.leased, leased=0)
 
     def balanced(self) -> bool:
         """discovered = queued + leased + stored + failed + refused + merged."""

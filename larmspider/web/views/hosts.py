@@ -6,8 +6,9 @@ from larmspider import options
 from larmspider.errors import HttpError
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
-from larmspider.learned.describe import HOST_COLUMNS, HOST_STATES
+from larmspider.learned.describe import HOST_COLUMNS, HOST_STATES, next_request
 from larmspider.reports.hosts import HostQuery, host_page, host_table
+from larmspider.status.snapshot import why_stopped
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 
@@ -24,6 +25,7 @@ def hosts(request: WebRequest) -> WebResponse:
     return request.render(
         "hosts.html", table=table, query=query, columns=HOST_COLUMNS, descending=descending,
         now=options.clock(request.source.settings)(), states=HOST_STATES,
+        next_request=next_request, stopped=why_stopped(request.source.run_state, request.gauges),
     )  # fmt: skip
 
 
@@ -45,11 +47,14 @@ def _host(request: WebRequest, name: str) -> WebResponse:
     if page is None:
         raise HttpError(f"This crawl has no host {printable(name)[:300]}.", 404)
     source.keep_logs_indexed()
-    return request.render("host.html", page=page, row=page.row, url=url, now=now)
+    following = next_request(page.row, now, why_stopped(source.run_state, request.gauges))
+    return request.render(
+        "host.html", page=page, row=page.row, url=url, now=now, following=following
+    )
 
 
 PAGES = (
-    PageView("/hosts", hosts, "Hosts"),
-    PageView("/hosts/{host}", host),
-    PageView("/host", host_of_url),
+    PageView("/hosts", hosts, "Hosts", live=True),
+    PageView("/hosts/{host}", host, live=True),
+    PageView("/host", host_of_url, live=True),
 )

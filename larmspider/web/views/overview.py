@@ -51,7 +51,6 @@ def parts(status: Status) -> dict[str, Any]:
     pages = curve(moments, [point.pages for point in past.points])
     sizes = curve(moments, [point.bytes for point in past.points])
     seconds = status.forecast.seconds
-    in_flight = status.gauges.in_flight if status.gauges else 0
     known, queued = urls.get("discovered", 0), urls.get("queued", 0)
     done = 100 * (known - queued) / known if known else 0.0
     left = [f"{count(queued)} queued"] if queued else []
@@ -67,7 +66,7 @@ def parts(status: Status) -> dict[str, Any]:
             "bytes": size(status.bytes) if status.gauges else "–",
             "stored": count(urls.get("stored", 0)),
             "queued": count(urls.get("queued", 0)),
-            "in-flight": count(in_flight) if running else "–",
+            "in-flight": count(status.in_flight),
             "retry": count(urls.get("delayed", 0)),
             "failed": count(urls.get("failed", 0)),
             "refused": count(urls.get("refused", 0)),

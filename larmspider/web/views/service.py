@@ -9,7 +9,7 @@ from typing import Any
 from larmspider import stats
 from larmspider.crawl.state import State
 from larmspider.status.freshness import requests_by_purpose
-from larmspider.status.snapshot import state_of, state_text
+from larmspider.status.snapshot import Gauges, state_of, state_text
 from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
@@ -80,8 +80,13 @@ def as_json(status: Status) -> dict[str, Any]:
             "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
         },
         "outbox": {name: one._asdict() for name, one in status.outbox.items()},
-        "numbers": None if status.gauges is None else status.gauges.as_json(),
+        "numbers": None if status.gauges is None else _numbers(status, status.gauges),
     }
+
+
+def _numbers(status: Status, gauges: Gauges) -> dict[str, Any]:
+    """The gauges, with the counts of URLs that all pages show."""
+    return gauges.as_json() | {"urls": dict(status.urls), "in_flight": status.in_flight}
 
 
 PAGES = (
