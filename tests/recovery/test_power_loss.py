@@ -122,7 +122,7 @@ def test_a_power_loss_loses_nothing_that_was_committed(
 def test_a_power_loss_behind_the_end_leaves_nothing_that_verify_names(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    """Of a run, and of a command that changes the crawl: checksums are on the disk, too."""
+    """Checksums are on the disk after a run, and after a command that changes the crawl."""
     kept, real = SyncedOnly(tmp_path / "kept"), tmp_path / "real"
     real.mkdir()
     remove = ["remove", "--yes", server.url("/p3"), "--dir", "crawl"]

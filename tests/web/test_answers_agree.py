@@ -41,8 +41,8 @@ def number(text: str) -> int:
 
 
 def of_pages(get: Get) -> Answers:
-    """What the overview, the machines' pages, the hosts page and the page of each host say: sums by
-    state, hosts by state, and of each host whether it may be asked."""
+    """The answers of the overview, /stats.json, /metrics, the hosts page and the page of each host:
+    sums by state, hosts by state, and for each host whether its next request may be sent."""
     found: Answers = {}
     page = get("/").text
     texts = dict(re.findall(r'data-text="([a-z-]+)">([^<]*)<', page))
@@ -132,7 +132,7 @@ def of_commands(folder: Path) -> Answers:
 
 
 def differences(answers: Answers) -> list[str]:
-    """What is said differently of one thing."""
+    """The numbers for which two answers differ."""
     found = []
     said: dict[str, dict[str, Any]] = {}
     for where, values in answers.items():
@@ -188,7 +188,7 @@ class Asked:
 
 @contextmanager
 def watched(folder: Path, seeds: str, **settings: str) -> Iterator[Asked]:
-    """A crawl that runs, asked by its own pages and by those of `scrapy serve`."""
+    """A running crawl, with its own pages and the pages of `scrapy serve`."""
     with ExitStack() as stack:
         crawl = stack.enter_context(Crawling(folder, seeds, **(SLOW | settings)))
         there = RemoteController(lambda: [folder / "crawl"])
@@ -197,7 +197,7 @@ def watched(folder: Path, seeds: str, **settings: str) -> Iterator[Asked]:
 
 
 def next_of(answers: Answers) -> str:
-    """What is said of the next request to the one host."""
+    """The sentence about the next request to the only host."""
     (sentences,) = answers["next"].values()
     return str(next(iter(sentences.values())))
 
@@ -255,7 +255,7 @@ def slow(seconds: float) -> Callable[[Request], Reply]:
 
 
 def test_slow_answers_are_in_flight(scripted_server: Start, tmp_path: Path) -> None:
-    """As many on all pages; after the end of the run none."""
+    """All pages show the same number in flight during the run, and 0 after its end."""
     server = scripted_server({**NO_ROBOTS, "*": slow(8.0)})
     more = {"CONCURRENT_REQUESTS_PER_DOMAIN": "4"}
     with watched(tmp_path, server.url(), **more) as asked:

@@ -22,7 +22,7 @@ from tests.support.web.serving import Served
 
 pytestmark = pytest.mark.acceptance
 HOST = ".".join(["a" * 60, "b" * 60, "c" * 60, "d" * 60, "exam"])
-"""Of 248 characters; the longest name of DNS has 253."""
+"""The name has 248 characters; DNS allows 253."""
 TITLES = {
     f"http://{HOST}/long": "Supercalifragilistic" * 100,
     "http://h/rtl": "שלום עולם extremes in ירושלים ١٢٣ and 日本語のとても長い題名 مرحبا",

@@ -69,7 +69,7 @@ def test_sections_are_passages(rows: list[dict[str, Any]]) -> None:
 
 
 def test_rights_of_passages(rows: list[dict[str, Any]]) -> None:
-    """Principals of a simple list; of a file its lists, and nobody by principals alone."""
+    """A simple list gives its principals. A file gives its lists, and no principals."""
     by_url = {one["url"]: one for one in rows}
     hr, file = by_url[HR], by_url[FILE]
     assert (hr["restricted"], hr["access"]) == (True, ["group:hr", "user:anna"])

@@ -49,7 +49,7 @@ def called(client: Any, tool: str, **arguments: object) -> Callable[[], Awaitabl
 
 
 async def use(client: Any) -> None:
-    """What an assistant of anna does."""
+    """An assistant of anna searches and reads."""
     tools = {one.name: one for one in (await client.list_tools()).tools}
     assert sorted(tools) == ["read", "search"]
     assert tools["search"].input_schema["required"] == ["query"]
@@ -157,7 +157,7 @@ def test_bad_input(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 
 def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file, or of the environment; a wrong one is not shown."""
+    """A token comes from a file or from the environment. A wrong token is not shown."""
     file = tmp_path / "token"
     for content, said in (
         (None, "No such file"), (b" \n", "it is empty"), (b"\xff", "expected a token alone"),
