@@ -39,7 +39,7 @@ LARM_HOST_RESOLVER_FILE = ""
 LARM_DIR = "crawl"
 
 # Store the documents that `larmspider server` was given for this directory, and fetch nothing: a
-# crawl file with `kind = "push"` (docs/server.md#push).
+# crawl file with `kind = "push"` (docs/push.md).
 LARM_PUSH = False
 
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group

@@ -249,16 +249,15 @@ def test_a_directory_of_the_command_line_is_taken_over(
 
 
 def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> None:
-    """docs/server.md, one after the other; the help of server and serve names the other."""
+    """The commands of docs/server.md and docs/push.md work; server and serve name each other."""
     site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
     (tmp_path / "home" / "crawls").mkdir(parents=True)
     (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
     (tmp_path / "hr.toml").write_text('kind = "push"\n')
     (tmp_path / "documents.jsonl").write_text('{"url": "http://hr.example/a", "text": "a"}\n')
     (tmp_path / "report.pdf").write_bytes(b"%PDF-1.4")
-    shown = re.findall(
-        r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
-    )
+    pages = "".join((PROJECT / "docs" / name).read_text() for name in ("server.md", "push.md"))
+    shown = re.findall(r"^    larmspider (.*)$", pages, re.MULTILINE)
     ran = []
 
     def run(line: str, status: int = 0) -> str:
@@ -281,8 +280,7 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
                 until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
                 if " stop " in line:
                     assert "stops" in out or "does not wait any more" in out
-        page = (PROJECT / "docs/server.md").read_text()
-        curls = re.findall(r"^    (curl (?:.*\\\n)*.*)$", page, re.MULTILINE)
+        curls = re.findall(r"^    (curl (?:.*\\\n)*.*)$", pages, re.MULTILINE)
         for command in curls:
             command = command.replace("http://127.0.0.1:6080", server.url)
             done = subprocess.run(
