@@ -208,6 +208,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _leaks_of_this_file() -> Iterator[None]:
     """Leaks of a file are reported at its own last test, and not wherever the garbage
-    collector happens to run."""
+    collector happens to run. Objects that outlive the file are not looked at again: looking at
+    all of them at each end takes 0.5 s after 400 files."""
     yield
     gc.collect()
+    gc.freeze()

@@ -114,6 +114,7 @@ def test_a_commit_outlasts_a_redis_that_does_not_answer(server, store, backend, 
     check_after(store, backend, Counts(discovered=2, queued=1, stored=1), {})
 
 
+@pytest.mark.acceptance
 def test_killed_while_commits_follow_each_other(server, store, backend):
     """Again and again, in the middle of large commits."""
     stop, stored = threading.Event(), 0

@@ -347,6 +347,7 @@ def test_what_was_refused_is_in_the_log_file_too(tmp_path):
     ).read_text("utf-8")
 
 
+@pytest.mark.acceptance
 def test_a_crawl_whose_reader_has_left_ends_well(scripted_server, tmp_path: Path):
     """scrapyd, which reads a job's output, may be gone before its jobs."""
     server: ScriptedServer = scripted_server({"/": "<p>hello"})

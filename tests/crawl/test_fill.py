@@ -121,6 +121,7 @@ def test_letters_are_taken_out_of_the_log(crawl: CrawlDir) -> None:
         assert fill.take_letters() == {A}, "after a kill"
 
 
+@pytest.mark.acceptance
 def test_a_fill_that_was_killed_at_its_end_begins_again(
     crawl: CrawlDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def few(number: int) -> settings:
     return settings(max_examples=number, phases=(Phase.explicit, Phase.generate))
 
 
+@pytest.mark.acceptance
 @few(6)
 @given(STEPS)
 def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> None:

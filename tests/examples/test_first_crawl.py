@@ -103,6 +103,7 @@ def test_searches_for_words_that_must_be_found(
     assert "1 page found" in scrapy("search", "--", words, cwd=tmp_path).out
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("option", [("--restrict", "http://wiki/.*"), ("--dir", "mine")])
 def test_a_scope_or_a_directory_without_a_start_is_no_demo(
     tmp_path: Path, option: tuple[str, str]

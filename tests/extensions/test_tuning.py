@@ -185,6 +185,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.acceptance
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's malloc")
 def test_freed_bodies_leave_no_holes_in_the_heap() -> None:
     """60 MB of buffers between small ones that stay: nearly all come back, without it none does."""

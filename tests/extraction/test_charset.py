@@ -199,6 +199,7 @@ def test_a_page_of_two_charsets_is_in_the_one_of_most_characters() -> None:
     assert decode(body, "text/html; charset=utf-8")[0].startswith("Käse, Öl")
 
 
+@pytest.mark.acceptance
 @given(st.binary(max_size=300), st.none() | st.text(max_size=40))
 def test_any_bytes_decode(body, content_type):
     """Never raises, and both ways to read a body agree on its charset."""

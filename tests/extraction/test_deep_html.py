@@ -64,6 +64,7 @@ DOCUMENTATION = [
 ]
 
 
+@pytest.mark.acceptance
 @pytest.mark.skipif(
     not DOCUMENTATION,
     reason="neither of the Debian packages python3.11-doc and postgresql-doc-15 is installed",

@@ -567,6 +567,7 @@ def test_links_of_heritrix_are_found(case):
             assert len(links) == case["expect_count"]
 
 
+@pytest.mark.acceptance
 def test_a_large_page_is_quick():
     """100,000 links, 10 MB of text and 50,000 options take 1 s together (options alone 20 s, were
     lexbor's mutation events on)."""

@@ -147,6 +147,7 @@ def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     assert guesser.guess_now(GERMAN)[0] == "de"
 
 
+@pytest.mark.acceptance
 def test_pages_are_guessed_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gets its own answer, whichever call was cancelled and whenever the process was killed,
     even if its end takes long."""

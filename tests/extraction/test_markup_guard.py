@@ -83,6 +83,7 @@ def test_long_but_harmless(markup):
     assert not is_costly(markup.encode())
 
 
+@pytest.mark.acceptance
 def test_documentation_is_hardly_ever_costly():
     paths = sorted(Path("/usr/share/doc/python3.11-doc/html").rglob("*.html"))
     if not paths:

@@ -39,6 +39,7 @@ def test_links_as_columns_are_the_same() -> None:
     assert (page.text, list(columns[0])) == ("b", ["http://h/a"])
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "piece", [b"<script>", b"<!--", b"<![CDATA[", b"<a b='", b'<a b="c" ', b"<!DOCTYPE [", b"<?"]
 )

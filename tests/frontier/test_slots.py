@@ -52,6 +52,7 @@ def crawl(request, tmp_path_factory):
     return run(tmp_path_factory.mktemp("frontier"), request.param)
 
 
+@pytest.mark.acceptance
 def test_healthy_hosts_keep_their_rate_from_the_second_minute_on(crawl):
     simulation, hosts = crawl
     for minute in (60.0, 120.0, 180.0):

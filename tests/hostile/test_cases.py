@@ -91,6 +91,7 @@ def test_each_case_has_its_row(heading: str) -> None:
 # A server of names that says nothing about many names: a real one, in namespaces of its own.
 
 
+@pytest.mark.acceptance
 def test_names_of_others_are_looked_up_and_their_pages_fetched_meanwhile() -> None:
     """60 silent names stand before 30 good ones, which are there before any of the 60 has failed;
     and the crawl ends when it has to stop."""

@@ -108,6 +108,7 @@ def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatc
     assert len(unpacked) == 41
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("more", [
     {},
     {"own": {f"field{n}": [f"value {n}"] for n in range(20)}},

@@ -408,6 +408,7 @@ while True:
 """
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.acceptance)])
 def test_kill_9_at_any_moment_loses_nothing_of_a_checkpoint(tmp_path: Path, kills: int) -> None:
     """Each time the next process goes on behind the last checkpoint."""

@@ -320,6 +320,7 @@ while True:
 """
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("kill_after_commits", [1, 2, 3])
 def test_kill_9_leaves_whole_commits(tmp_path: Path, kill_after_commits: int, make_page) -> None:
     """Committed pages are there, no document is torn, and adding again doubles nothing."""

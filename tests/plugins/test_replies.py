@@ -293,6 +293,7 @@ class Killed(Deep):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.acceptance
 def test_a_receiver_is_asked_once_more_by_another_process(tmp_path: Path) -> None:
     """If the first one is killed from outside; it is away if the second one is, too."""
     once, always = tmp_path / "1", tmp_path / "9"

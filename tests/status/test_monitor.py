@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.crawling import PROJECT, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 
+@pytest.mark.acceptance
 def test_logs_and_index_are_readable_while_the_crawl_runs(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

@@ -344,6 +344,7 @@ def test_the_most_linked_are_exact(
         assert index.most_linked() == best[:10]
 
 
+@pytest.mark.acceptance
 def test_a_killed_update_goes_on_from_its_last_batch(tmp_path: Path) -> None:
     """Killed at any moment; readers see whole batches, and nothing is counted twice."""
     lines = link_lines(random.Random(5), [f"http://h/{n}" for n in range(400)])

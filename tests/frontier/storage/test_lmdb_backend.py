@@ -260,6 +260,7 @@ WRITER = """
 """
 
 
+@pytest.mark.acceptance
 def test_kill_9_leaves_a_whole_commit(path):
     reached = 0
     for _ in range(5):
