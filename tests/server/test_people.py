@@ -64,6 +64,8 @@ def test_each_role_sees_its_pages(console: Console) -> None:
         assert (editor.get(path).status, reader.get(path).status) == (editors, readers), path
     assert "seeds = [" in operator.get("/manage/wiki").text
     assert "seeds = [" not in editor.get("/manage/wiki").text
+    assert "/manage/wiki/preview" not in editor.get("/manage/wiki").text  # it shows queued URLs
+    assert "/manage/wiki/preview" in operator.get("/manage/wiki").text
     assert "user:the-reader" in reader.get("/account").text
     assert reader.post("/manage/wiki/start").status == 403
     assert editor.post("/manage/wiki/start").status == 303
