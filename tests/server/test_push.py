@@ -88,6 +88,22 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
+def test_a_document_that_failed_is_taken_again(tmp_path: Path) -> None:
+    """The same document once more is no repetition where no store has it."""
+    with Pushed.open(tmp_path) as pushed:
+        for word in ("created", "updated"):
+            assert pushed.put([a_document(version=7)])[0].word == word
+            assert pushed.put([a_document(version=7)])[0].word == "same"  # it waits
+            [order] = pushed.orders(after=0)
+            pushed.done([Done(order.number, "failed: removed by the operator", stored=False)])
+        assert pushed.put([a_document(version=6)])[0].word == "conflict"
+        assert pushed.put([a_document(version=7)])[0].word == "updated"
+        [order] = pushed.orders(after=0)
+        pushed.done([Done(order.number, "encrypted")])
+        assert pushed.put([a_document(version=7)])[0].word == "same"
+        assert pushed.state(URL).state == "stored"  # type: ignore[union-attr]
+
+
 def test_documents_that_cannot_be(console: Console) -> None:
     """Each is refused in one short line, and nothing is kept."""
     (console.machine.home / "crawls" / "wiki.toml").write_text("seeds = ['http://wiki/']\n")
