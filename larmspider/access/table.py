@@ -473,7 +473,7 @@ def _names(kind: str, names: Iterable[str]) -> Iterator[list[Any]]:
 
 
 def _packed(changes: Iterable[list[Any]]) -> bytes:
-    """The changes in as many records as their bytes need."""
+    """The changes as records of bounded size."""
     records, packed, size = list[bytes](), list[bytes](), 0
     for change in changes:
         packed.append(msgpack.packb(change, unicode_errors="replace"))

@@ -43,7 +43,7 @@ class _Mounted:
 
 class Mounts:
     """``make`` builds the application of a name. ``crawls_of`` describes the crawls that it shows:
-    if they have changed, it is made anew."""
+    if they have changed, the application is made again."""
 
     def __init__(
         self,

@@ -254,7 +254,7 @@ class Nodes:
             logger.error("%s: %s", name, error)
             return 0
         jobs = [str(one.get("id")) for key in ("pending", "running") for one in answer.get(key, ())]
-        found = (job.rsplit("-", 2) for job in jobs)  # those of wiki-2 begin as those of wiki
+        found = (job.rsplit("-", 2) for job in jobs)  # a job of wiki-2 begins like one of wiki
         numbers = [parts[1] for parts in found if parts[0] == f"larm-{name}" and len(parts) == 3]
         return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
