@@ -138,6 +138,15 @@ def test_a_missing_value_cannot_be_read() -> None:
         _sent("http://a.wiki.example/", body=b"<p>hello")
 
 
+@pytest.mark.parametrize("section", [b"<![if !IE]>", b"<![x y]>", b"<![ >", b"<![CDATA[x]]>"])
+def test_marked_sections_are_comments(section: bytes) -> None:
+    """As browsers read them: Python's parser raises an AssertionError for some."""
+    good = b"<html><head>" + section + b"<meta name=readers content='group:hr'>"
+    assert _sent("http://a.wiki.example/", body=good) == ["group:hr"]
+    with pytest.raises(UnreadableError):
+        _sent("http://a.wiki.example/", body=section * 2)
+
+
 def test_a_meta_element_in_the_head_alone() -> None:
     url = "http://a.wiki.example:8080/"
     good = b"<html><head><title>a &lt;b</title><meta name=Readers content='group:hr'></head><body>"
