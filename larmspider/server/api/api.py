@@ -27,6 +27,7 @@ from larmspider.server.api import api_types as types
 from larmspider.server.api import search as api_search
 from larmspider.server.api.crawls import By, Crawls, version_of
 from larmspider.server.api.push import (
+    FILE_QUERY,
     LINES,
     Collection,
     Pushes,
@@ -593,7 +594,7 @@ OPERATIONS = (
         types.PushAnswer,
         scope=PUSH,
         kinds=("*/*",),
-        query=("url", "collection", "title", "date", "language", "version"),
+        query=FILE_QUERY,
         status=201,
     ),
     Operation(
