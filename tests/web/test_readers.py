@@ -6,7 +6,7 @@ import http.client
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -366,3 +366,24 @@ def test_pages_of_a_crawl_with_access_lists(tmp_path: Path) -> None:
         for path in ("/search?q=b", "/search/suggest?q=b", "/opensearch.xml"):
             got = request(site.url + path)
             assert (got.status, "Redundancies" in got.text) == (200, False), path
+
+
+def test_the_address_of_an_operator_behind_a_proxy(directory: Path) -> None:
+    """The log of actions has the address that the proxy names, as all limits do."""
+
+    class Acting:
+        seen = ""
+
+        async def gauges(self) -> None:
+            return None
+
+        async def act(self, name: str, form: Mapping[str, str], address: str) -> str:
+            self.seen = address
+            return "done"
+
+    readers = Readers({}, "", (ip_network("127.0.0.1"),))
+    acting = Acting()
+    with Served(directory, Guard(TOKEN), acting, readers=readers) as site:
+        sent = BEARER | {"X-Forwarded-For": "198.51.100.7"}
+        assert request(f"{site.url}/control/pause", "POST", sent, {"a": "b"}).status == 200
+    assert acting.seen == "198.51.100.7"
