@@ -266,10 +266,3 @@ def check_tantivy(path: Path) -> str:
         return "its footer is damaged"
     same = crc_of(path, 0, footer.begins) == footer.crc
     return "" if same else "it is not what its checksum says"
-
-
-def sums_of(folder: Path) -> Iterator[Path]:
-    """The files of a folder that have checksums."""
-    for path in sorted((folder / FOLDER).glob("*")):
-        if not path.name.endswith(".new"):
-            yield folder / path.name

@@ -13,7 +13,7 @@ numbers as the sources have them, ``uid:1007``, ``gid:100``, ``sid:S-1-5-21-...`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -101,10 +101,3 @@ def principal_of(text: Any) -> str:
             f" group:NAME, uid:NUMBER, gid:NUMBER or sid:SID of at most {MAX_PRINCIPAL} characters"
         )
     return found
-
-
-def reader_of_groups(groups: Collection[str]) -> Reader:
-    """The principals of a person whose group names are known; none: the person is unknown."""
-    if not groups:
-        return ANYBODY
-    return frozenset({EVERYONE, AUTHENTICATED, *(f"group:{name}" for name in groups)})

@@ -120,8 +120,12 @@ def _expression(pattern: str) -> re.Pattern[str]:
     end = ""
     if text.endswith("/*") and not text.endswith("//*"):
         text, end = text[:-2], "(?:/.*)?"
-    body = ".*".join(re.escape(unquote(one)) for one in text.split("*"))
-    return re.compile(body + end, re.DOTALL)
+    first, *others = (re.escape(unquote(one)) for one in text.split("*"))
+    if not others:
+        return re.compile(first + end)
+    # the first place of a text between two stars is enough; to try all takes minutes
+    between = "".join(f"(?>.*?{one})" for one in others[:-1])
+    return re.compile(f"{first}{between}.*{others[-1]}{end}", re.DOTALL)
 
 
 def _subjects(url: str) -> tuple[list[str], list[str], list[str]]:

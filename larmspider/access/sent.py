@@ -128,6 +128,11 @@ class _Head(HTMLParser):
         self._name, self._ended, self._inside = name, False, ""
         self.values: list[str] = []
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """``<![if !IE]>`` is a comment for browsers; an unknown word in it raises AssertionError
+        otherwise."""
+        return self.parse_bogus_comment(i, report)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._inside:
             return

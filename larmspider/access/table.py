@@ -32,6 +32,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -62,6 +63,8 @@ _WASTE = 1 << 20  # bytes of records that no longer count, from which on the tab
 _HEAD = struct.Struct("<II")
 _NONE = 0xFFFFFFFF
 _LARGEST_RECORD = 1 << 28
+_RECORD = 1 << 24  # bytes of a record, from which on changes go to the next one
+_NAMES, _NUMBERS = 10_000, 1_000_000  # names and slots of documents in a change
 
 
 class Slot(NamedTuple):
@@ -112,8 +115,9 @@ class AccessTable:
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            if self._read_to:
-                self._clear()
+            with self._lock:
+                if self._read_to:
+                    self._clear()
             return self.version
         except OSError as error:
             raise self._unreadable(error.strerror or str(error)) from None
@@ -166,8 +170,12 @@ class AccessTable:
             self._sent = Sent.of(dict(one.rsplit(" ", 1) for one in self.hosts))
 
     def slot_of(self, name: str) -> int | None:
-        """The slot of a document, or of the document that a part lies in; None: it has no list."""
-        name = split_part(name)[0]
+        """The slot of a document, or of the document that a part lies in; None: it has no list.
+        Waits while another thread reads the table."""
+        with self._lock:
+            return self._slot_of(split_part(name)[0])
+
+    def _slot_of(self, name: str) -> int | None:
         rule = self._match(name)
         if rule is not None:
             slot = self.names.get(slot_name(self.patterns[rule]))
@@ -236,15 +244,15 @@ class AccessWriter(AccessTable):
         return 100 * len(self.slots) + 200 * len(self.lists) + 12 * len(self._own)
 
     def _rewrite(self) -> None:
-        replace_file(self.path, b"".join(_record([one]) for one in self._everything()), synced=True)
+        replace_file(self.path, _packed(self._everything()))
         found = self.path.stat()
         self._file, self._read_to = (found.st_dev, found.st_ino), found.st_size
 
     def _everything(self) -> Iterator[list[Any]]:
         yield from (["l", number, one.pack()] for number, one in self.lists.items() if number)
         yield from (["s", number, *one] for number, one in self.slots.items() if number)
-        yield ["d", *_packed(self._own)]
-        yield ["m", sorted(self.moved)]
+        yield from _slots(self._own)
+        yield from _names("m", self.moved)
         yield ["r", self.patterns, self.hosts]
 
     # what documents have
@@ -421,30 +429,30 @@ class AccessWriter(AccessTable):
     def flush(self) -> None:
         """Write the changes; they are on the disk on return. Raises CrawlDirError."""
         with self._writing:
-            changes, given = [*self._changes], self._given
-            if given:
-                changes.append(["d", *_packed(given)])
-            if moved := self.moved - self._moved_before:
-                changes.append(["m", sorted(moved)])
-            if written := self._moved_before - self.moved:
-                changes.append(["w", sorted(written)])
+            # a crash may leave the first records alone: moved documents come before their slots
+            changes = [
+                *_names("m", self.moved - self._moved_before),
+                *self._changes,
+                *_slots(self._given),
+                *_names("w", self._moved_before - self.moved),
+            ]
             if not changes:
                 return
-            record = _record(changes)
-            if self._read_to + len(record) > MAX_BYTES:
+            records = _packed(changes)
+            if self._read_to + len(records) > MAX_BYTES:
                 raise CrawlDirError(f"{self.path}: more than {MAX_BYTES:,} bytes of access lists")
             try:
                 with self.path.open("ab") as file:
                     if file.tell() != self._read_to:  # what a full disk has left of a record
                         file.truncate(self._read_to)
-                    file.write(record)
+                    file.write(records)
                     file.flush()
                     os.fsync(file.fileno())
                     found = os.fstat(file.fileno())
             except OSError as error:
                 raise self._unwritable(error) from error
             self._file = found.st_dev, found.st_ino
-            self._read_to += len(record)
+            self._read_to += len(records)
             self._changes, self._given = [], {}
             self._moved_before = set(self.moved)
 
@@ -452,12 +460,32 @@ class AccessWriter(AccessTable):
         return CrawlDirError(f"{self.path}: cannot write access lists: {error.strerror or error}")
 
 
-def _packed(own: dict[int, int]) -> tuple[bytes, bytes]:
-    return array("Q", own.keys()).tobytes(), array("I", own.values()).tobytes()
+def _slots(own: dict[int, int]) -> Iterator[list[Any]]:
+    rest = iter(own.items())
+    while some := dict(islice(rest, _NUMBERS)):
+        yield ["d", array("Q", some.keys()).tobytes(), array("I", some.values()).tobytes()]
 
 
-def _record(changes: list[list[Any]]) -> bytes:
-    content: bytes = msgpack.packb(changes, unicode_errors="replace")
+def _names(kind: str, names: Iterable[str]) -> Iterator[list[Any]]:
+    rest = iter(sorted(names))
+    while some := list(islice(rest, _NAMES)):
+        yield [kind, some]
+
+
+def _packed(changes: Iterable[list[Any]]) -> bytes:
+    """The changes as records of bounded size."""
+    records, packed, size = list[bytes](), list[bytes](), 0
+    for change in changes:
+        packed.append(msgpack.packb(change, unicode_errors="replace"))
+        size += len(packed[-1])
+        if size >= _RECORD:
+            records.append(_record(packed))
+            packed, size = [], 0
+    return b"".join([*records, _record(packed)] if packed else records)
+
+
+def _record(changes: list[bytes]) -> bytes:
+    content: bytes = msgpack.Packer().pack_array_header(len(changes)) + b"".join(changes)
     return _HEAD.pack(len(content), zlib.crc32(content)) + content
 
 

@@ -103,11 +103,6 @@ class Rebuild:
     def _staged(self, name: str, partition: int) -> bytes:
         return self._keys.partition(f"rebuild_{name}", partition)
 
-    @property
-    def is_under_way(self) -> bool:
-        """Whether some directories are in, and the crawl is not complete."""
-        return is_rebuilding(self._link.run([("GET", self._format)])[0])
-
     def brought(self) -> list[str]:
         """The workers whose directories are in."""
         (names,) = self._link.run([("HKEYS", self._brought)])

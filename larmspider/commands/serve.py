@@ -108,7 +108,7 @@ class Command(LarmCommand):
             )
         # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
         # token then
-        guard = binding.guard(token, lambda: source.is_private)
+        guard = binding.guard(token, source)
         app = binding.app(source, guard, ahead=True)
         server = await Server.start(app, binding.address, binding.port)
         stopped = stopped_by_signals()

@@ -185,8 +185,8 @@ class NotifyExtension:
         known = restricted_of_run(self.crawler.settings)
         if new := restricted_by_moves(known, moves):
             logger.warning(
-                "Not everybody may see %s any more: restricted hosts have moved there (LARM_READERS"
-                " says who may)",
+                "Not everybody may see %s any more: restricted hosts have moved there"
+                " (LARM_SEARCH_GROUPS says who may)",
                 printable(", ".join(sorted(new))),
             )
             scheduler.directory.restrict(new)

@@ -181,10 +181,6 @@ class Stems:
         }
         return " ".join([*words, *(_BACKWARDS + word[::-1] for word in words)])
 
-    def in_body(self, text: str, tongue: str) -> list[str]:
-        """The words of a page's normalized text as they are in ``body``."""
-        return self._final(self._own(text, tongue), tongue)
-
     # queries
 
     @property

@@ -479,12 +479,11 @@ class _Judge:
             return Observation.LOGIN
         if there is not None and is_gone(there):
             return self._led_nowhere(there)
-        pages = self.refresh.targets.setdefault((self.entry.host, target), set())
-        pages.add(self.entry.key)
+        pages = self.refresh.pages_at(self.entry, target, MANY)
         is_root = target.endswith("://" + target.split("/")[2] + "/")
         if is_root and same_place(self.refresh.exact_of(self.entry), target):
             is_root = False  # the host has moved
-        many = len(pages) >= MANY or is_root
+        many = pages >= MANY or is_root
         since = self.visit.missing_since or self.now
         if there is not None and not many and not is_seen_since(there, since):
             self.refresh.look_at(target)

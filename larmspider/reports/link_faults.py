@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from html import unescape
 from urllib.parse import unquote_to_bytes
 
@@ -50,15 +51,29 @@ def link_faults(crawl: CrawlDir) -> list[BrokenLink]:
 
 def bad_hrefs(crawl: CrawlDir) -> list[BrokenLink]:
     """Links that begin as a URL, and are none, as `http://[wiki`."""
-    found: dict[str, list[Referrer]] = {}
+    found: dict[str, _Pages] = {}
     for fields in _records(crawl, "", 2):
         page, url, anchor = fields[0], fields[1], fields[4]
         if _OPENED.match(url) and (url in found or len(found) < MAX_FOUND):
-            found.setdefault(url, []).append(Referrer(page, url, anchor))
+            found.setdefault(url, _Pages()).add(Referrer(page, url, anchor))
     return [
-        BrokenLink(url, "", NO_URL, "the link is no URL", "", len(pages), pages[:MAX_REFERRERS])
+        BrokenLink(url, "", NO_URL, "the link is no URL", "", pages.number, pages.first)
         for url, pages in found.items()
     ]
+
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages with one broken link: their number, and the first of them. A link of a menu is on all
+    pages of a site."""
+
+    number: int = 0
+    first: list[Referrer] = field(default_factory=list)
+
+    def add(self, page: Referrer) -> None:
+        self.number += 1
+        if len(self.first) < MAX_REFERRERS:
+            self.first.append(page)
 
 
 def redirect_rings(crawl: CrawlDir) -> list[BrokenLink]:
@@ -121,7 +136,7 @@ class Fragments:
     ) -> None:
         self._crawl, self._progress = crawl, progress
         self.unread, self.beyond, self._done = 0, 0, 0
-        self._wanted: dict[str, dict[str, list[Referrer]]] = {}
+        self._wanted: dict[str, dict[str, _Pages]] = {}
         self._missing: list[BrokenLink] = []
         self._places = 0
 
@@ -137,12 +152,11 @@ class Fragments:
         found = sorted(self._missing, key=lambda one: -one.pages)
         return found[:MAX_FOUND]
 
-    def _add(self, page: StoredPage, fragment: str, pages: list[Referrer]) -> None:
+    def _add(self, page: StoredPage, fragment: str, pages: _Pages) -> None:
         url = f"{page.url.partition('#')[0]}#{fragment}"
         message = "the page has no such place"
-        number, carriers = len(pages), pages[:MAX_REFERRERS]
         self._missing.append(
-            BrokenLink(url, page.normalized, FRAGMENT, message, "", number, carriers)
+            BrokenLink(url, page.normalized, FRAGMENT, message, "", pages.number, pages.first)
         )
 
     def _collect(self, page: StoredPage, markup: bytes) -> None:
@@ -168,7 +182,7 @@ class Fragments:
         for fragment in own:
             names = _names(markup) if names is None else names
             if not _has(names, fragment):
-                self._add(page, fragment, [Referrer(page.url, f"#{fragment}", "")])
+                self._add(page, fragment, _Pages(1, [Referrer(page.url, f"#{fragment}", "")]))
 
     def _want(self, target: str, fragment: str, referrer: Referrer) -> None:
         of_page = self._wanted.get(target)
@@ -177,7 +191,7 @@ class Fragments:
                 self.beyond += 1
                 return
             self._places += 1
-        self._wanted.setdefault(target, {}).setdefault(fragment, []).append(referrer)
+        self._wanted.setdefault(target, {}).setdefault(fragment, _Pages()).add(referrer)
 
     def _pages(self, wanted: Callable[[StoredPage], bool]) -> Iterator[tuple[StoredPage, bytes]]:
         for part in self._crawl.parts:

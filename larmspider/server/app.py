@@ -36,6 +36,7 @@ from larmspider.web.reader import Reader
 from larmspider.web.request import WebRequest
 from larmspider.web.server import Binding
 from larmspider.web.site import SEARCH, proof_of, see_as
+from larmspider.workdir.manifest import MANIFEST
 
 MAX_BODY = 1_000_000
 """Bytes of a request; a crawl with 1,000 seeds has some 200,000."""
@@ -62,7 +63,10 @@ def build_server(
         max_body=MAX_BODY,
         people=server.people,
     )
-    mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
+    mounts = Mounts(
+        lambda name: _application(server, guard, binding, source_of, name),
+        lambda name: _crawls(server, name),
+    )
 
     async def search_as(request: web.Request, reader: Reader, query: str) -> dict[str, Any]:
         url = URL.build(path=SEARCH, query={"q": query, "format": "json"})
@@ -129,6 +133,19 @@ async def _application(
     return build(
         source, guard, *look, mounted=name != ALL, of_server=True, people=server.people.inside
     )
+
+
+def _crawls(server: Server, name: str) -> list[tuple[str, Path, bool]]:
+    """Collection and directory of each crawl that an application shows, and whether it has
+    begun."""
+    manager = server.manager
+    found = []
+    for entry in manager.entries().values():
+        if entry.crawl is not None and name in (ALL, entry.name):
+            directory = manager.directory_of(entry)
+            begun = (directory / MANIFEST).exists()
+            found.append((entry.crawl.collection or entry.name, directory, begun))
+    return found
 
 
 def _source(server: Server, source_of: SourceOf, name: str) -> Source:

@@ -6,6 +6,7 @@ audit.note("operator", "127.0.0.1", "start", "wiki", "wiki starts")
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,8 @@ COLUMNS = ("time", "who", "address", "act", "what", "result")
 MAX_BYTES = 20_000_000
 """Then the log becomes audit.log.1, in place of the one before."""
 _MAX_TEXT = 2_000
+_turning = threading.Lock()
+"""A log that two threads turn at once would take the place of the full one."""
 
 
 class Audit:
@@ -26,8 +29,9 @@ class Audit:
 
     def note(self, who: str, address: str, act: str, what: str, result: str) -> None:
         """Raises OSError: an act that cannot be noted is not done."""
-        if self._path.exists() and self._path.stat().st_size > MAX_BYTES:
-            self._path.replace(self._path.with_suffix(".log.1"))
+        with _turning, suppress(FileNotFoundError):
+            if self._path.stat().st_size > MAX_BYTES:
+                self._path.replace(self._path.with_suffix(".log.1"))
         fields = (utc(self._clock()), who, address, act, what, result)
         line = "\t".join(printable(text[:_MAX_TEXT]) for text in fields) + "\n"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND

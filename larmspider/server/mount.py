@@ -7,10 +7,12 @@ links and redirects that begin with / get the path in front, /-/ becomes the ser
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aiohttp import web
@@ -24,16 +26,33 @@ Found = TypeVar("Found")
 
 MAX_OPEN = 16
 """Applications that are kept open; some 2 MB each. One more takes the place of the oldest."""
+LOOK_SECS = 1.0
+"""After this time the crawls of an application are looked at again: 0.03 ms a crawl."""
 _LINK = re.compile(rb'((?:href|action|src)=")/(?!static/|/)(-/)?')
 """Attributes of our templates. Text of pages cannot look so: its quotes are escaped."""
 
 
-class Mounts:
-    """``make`` builds the application of a name."""
+@dataclass(slots=True)
+class _Mounted:
+    """An application, its crawls, and when they were looked at."""
 
-    def __init__(self, make: Callable[[str], Awaitable[web.Application]]) -> None:
-        self._make = make
-        self._open: OrderedDict[str, web.Application] = OrderedDict()
+    app: web.Application
+    crawls: object
+    looked_at: float = 0.0
+
+
+class Mounts:
+    """``make`` builds the application of a name. ``crawls_of`` describes the crawls that it shows:
+    if they have changed, the application is made again."""
+
+    def __init__(
+        self,
+        make: Callable[[str], Awaitable[web.Application]],
+        crawls_of: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._make, self._crawls_of = make, crawls_of
+        self._open: OrderedDict[str, _Mounted] = OrderedDict()
+        self._making = asyncio.Lock()
 
     async def answer(self, request: web.Request, name: str, base: str) -> web.StreamResponse:
         """Let the application ``name`` answer a request whose path begins with ``base``."""
@@ -58,23 +77,35 @@ class Mounts:
         return await site.work.run(answer, asked)
 
     async def _app(self, name: str) -> web.Application:
-        app = self._open.get(name)
-        if app is None:
-            app = await self._make(name)
-            app.freeze()
-            await app.startup()
-            self._open[name] = app
+        found = self._open.get(name)
+        if found is None or time.monotonic() >= found.looked_at + LOOK_SECS:
+            async with self._making:
+                found = await self._looked_at(name)
         self._open.move_to_end(name)
         while len(self._open) > MAX_OPEN:
             _, oldest = self._open.popitem(last=False)
-            await _end(oldest)
-        return app
+            await _end(oldest.app)
+        return found.app
+
+    async def _looked_at(self, name: str) -> _Mounted:
+        crawls = await asyncio.to_thread(self._crawls_of, name)
+        found = self._open.get(name)
+        if found is not None and found.crawls != crawls:
+            await self.drop(name)
+            found = None
+        if found is None:
+            app = await self._make(name)
+            app.freeze()
+            await app.startup()
+            found = self._open[name] = _Mounted(app, crawls)
+        found.looked_at = time.monotonic()
+        return found
 
     async def drop(self, name: str) -> None:
         """Close the application of a crawl that was changed or deleted."""
-        app = self._open.pop(name, None)
-        if app is not None:
-            await _end(app)
+        found = self._open.pop(name, None)
+        if found is not None:
+            await _end(found.app)
 
     async def close(self) -> None:
         for name in list(self._open):

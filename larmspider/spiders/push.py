@@ -31,7 +31,7 @@ from larmspider.requests import TIMING, VALIDATORS, page_request
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.spiders.intranet import IntranetSpider, Item
 from larmspider.urls.normalizer import forms_from_settings
-from larmspider.workdir.pushed import Done, Facts, Order, Pushed
+from larmspider.workdir.pushed import FAILED, Done, Facts, Order, Pushed
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -172,7 +172,7 @@ class PushSpider(IntranetSpider):
             visit = backend.visit(url_key(exact))
             if visit is not None and visit.state in (UrlState.FAILED, UrlState.REFUSED):
                 del self.numbers[exact]
-                self._end(Done(number, f"failed: {visit.reason}", stored=False))
+                self._end(Done(number, f"{FAILED}{visit.reason}", stored=False))
 
     def _end(self, done: Done) -> None:
         for store in self._stores():

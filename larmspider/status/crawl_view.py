@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options, program
 from larmspider.access.lists import Reader
+from larmspider.access.table import NAME as LISTS
 from larmspider.access.table import NO_SLOT, AccessTable
 from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
@@ -125,6 +126,17 @@ class Source:
             settings, places = self.settings, self.crawl.places
         own = bool(restricted_or_all(places, settings))
         return own or any(other.is_private for other in self.others)
+
+    @property
+    def has_access_lists(self) -> bool:
+        """Whether some pages have access lists, by the rules or by an index: not all readers may
+        see URLs and titles of all pages. False without a crawl."""
+        found = False
+        with suppress(CrawlDirError):
+            rules = ("LARM_ACCESS_RULES", "LARM_ACCESS_SENT")
+            found = any(options.mapping(self.settings, name) for name in rules)
+            found = found or any((part.index_dir / LISTS).exists() for part in self.crawl.parts)
+        return found or any(other.has_access_lists for other in self.others)
 
     @property
     def restricted(self) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ RULES: Mapping[str, int] = {
     "bare-percent": BARE_PERCENT,
 }
 """The bit of each rule, by its name. The numbers are on disk."""
-EVERY_RULE = sum(RULES.values())
 ALWAYS, PROVEN, NEVER = "always", "proven", "never"
 MODES = (PROVEN, ALWAYS, NEVER)
 

@@ -147,7 +147,7 @@ async def act(request: web.Request) -> web.Response:
         elif site.source.controller is None:
             raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
-            done = await site.source.controller.act(name, form, request.remote or "")
+            done = await site.source.controller.act(name, form, address_of(request))
             site.forget()
     except LarmspiderError as error:
         status = error.status if isinstance(error, HttpError) else 409

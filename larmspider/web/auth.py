@@ -26,7 +26,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
@@ -88,6 +87,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Server": "larmspider",
 }
+SEARCH_PATH = "/search"
 OPEN = ("/healthz", "/login", "/static/")
 """Paths that need no token, whatever address the server listens on."""
 _NAME = r"[^\s\[\]@/?#\\:]+"
@@ -207,8 +207,9 @@ class Proof:
 class Guard:
     """``token`` may be a function, if the token may change. ``names``: hosts of this server, apart
     from addresses and localhost. ``closed``: reading needs the token too, except for paths that
-    begin with one of ``open_paths``; a function if that may change. A session ends after
-    ``session_secs``, or ``idle_secs`` after its last request."""
+    begin with one of ``open_paths``; a function if that may change. ``closed_pages`` is the same
+    for all pages but the search, which shows each reader what this reader may see. A session ends
+    after ``session_secs``, or ``idle_secs`` after its last request."""
 
     def __init__(
         self,
@@ -216,6 +217,7 @@ class Guard:
         names: Collection[str] = (),
         *,
         closed: bool | Callable[[], bool] = False,
+        closed_pages: Callable[[], bool] = lambda: False,
         open_paths: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
         tries: Tries | None = None,
@@ -229,6 +231,7 @@ class Guard:
         self._token = token if callable(token) else lambda: token
         self._names = {name.lower().rstrip(".") for name in (*names, "localhost")}
         self._closed = closed if callable(closed) else lambda: closed
+        self._closed_pages = closed_pages
         self._open = (*OPEN, *open_paths)
         self._clock = clock
         self._sessions: dict[str, Session] = {}
@@ -339,7 +342,10 @@ class Guard:
         return Proof(wait=wait, stale=bool(wrong))
 
     def may_read(self, path: str, *, signed_in: bool) -> bool:
-        return signed_in or path.startswith(self._open) or not self._closed()
+        if signed_in or path.startswith(self._open):
+            return True
+        is_search = path == SEARCH_PATH or path.startswith(f"{SEARCH_PATH}/")
+        return not self._closed() and (is_search or not self._closed_pages())
 
     @staticmethod
     def refuse_post(proof: Proof, csrf: str) -> str | None:
@@ -355,7 +361,8 @@ class Guard:
     def foreign(headers: Mapping[str, str]) -> str | None:
         """Why a request is known to come from a page of another origin; None where it is not."""
         origin, host = headers.get("Origin"), headers.get("Host", "")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        # a browser sends scheme and host alone, so that no parser is needed
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return "it comes from a page of another origin"
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return "it comes from a page of another site"

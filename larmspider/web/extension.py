@@ -67,7 +67,7 @@ class WebExtension:
             token = self.binding.token or stored_token(options.crawl_root(settings))
             controller = LocalController(self.crawler, settings, time.time())
             source = Source(directory, lambda _: settings, controller)
-            guard = self.binding.guard(token, lambda: source.is_private)
+            guard = self.binding.guard(token, source)
             app = self.binding.app(source, guard)
             name = SOCKET if options.boolean(settings, "LARM_WEB_SOCKET") else ""
             if name:

@@ -73,7 +73,8 @@ class Readers:
 
     def said_of(self, request: web.Request) -> Reader | None:
         """The reader whom a trusted proxy names; None where none does, or where a name cannot be
-        used. A header that came twice is not believed: one of them may be the client's own."""
+        used, or where the header for it is empty: Apache sends it so before a sign-in. A header
+        that came twice is not believed: one of them may be the client's own."""
         sent = [
             request.headers.getall(header, []) if header else []
             for header in (self.header, self.user_header)
@@ -87,6 +88,8 @@ class Readers:
             names = [checked_name(text.strip(), "user") for text in user if text.strip()]
         except ConfigError as error:
             logger.warning("A header of a proxy is not believed: %s", error)
+            return None
+        if user and not (names or principals):
             return None
         name = names[0] if names else ""
         return Reader(name, principals=principals | {f"user:{one}" for one in names})

@@ -240,11 +240,18 @@ class Work:
         if self._waiting >= MAX_WAITING:
             raise HttpError("Too many requests are waiting; try again in a moment.", 503)
         loop = asyncio.get_running_loop()
+        try:
+            future = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+        except RuntimeError:  # it was closed meanwhile
+            raise HttpError("The crawls have changed; try again in a moment.", 503) from None
         self._waiting += 1
-        future = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
         future.add_done_callback(self._done)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self._seconds)
+        except asyncio.CancelledError:
+            if future.cancelled():
+                raise HttpError("The crawls have changed; try again in a moment.", 503) from None
+            raise
         except TimeoutError:
             raise HttpError(
                 "This request took longer than {seconds:g} s and was given up.",

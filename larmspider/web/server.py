@@ -131,14 +131,15 @@ class Binding:
                 " or 0.0.0.0 for all of this machine's"
             ) from None
 
-    def guard(self, token: str | Callable[[], str], is_private: Callable[[], bool]) -> Guard:
+    def guard(self, token: str | Callable[[], str], source: Source) -> Guard:
         """Reading needs the token too where other machines can connect, and while the crawl that is
-        shown ``is_private``."""
+        shown is private; all pages but the search also while pages have access lists."""
         local = self.is_local
         return Guard(
             token,
             self.names,
-            closed=lambda: not local or is_private(),
+            closed=lambda: not local or source.is_private,
+            closed_pages=lambda: source.has_access_lists,
             open_paths=self.open_paths,
             tries=Tries(self.wrong_tokens, self.wrong_tokens_in_all),
         )

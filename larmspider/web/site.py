@@ -14,7 +14,7 @@ from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import SEARCH as MAY_SEARCH
-from larmspider.web.auth import Guard, Identity, Proof, Session, cookie_name
+from larmspider.web.auth import SEARCH_PATH, Guard, Identity, Proof, Session, cookie_name
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
@@ -26,7 +26,7 @@ from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
-SEARCH = "/search"
+SEARCH = SEARCH_PATH
 """The page of the search. Everything that it needs is below this path, except DESCRIPTION."""
 INDEX = "larmspider"
 """The name of the index in the search API; each of several crawls has a name of its own, too."""

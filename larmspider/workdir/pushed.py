@@ -49,6 +49,8 @@ CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
 PRAGMA user_version = 1;
 """
 _STORE, _TAKE_OUT = 1, 2  # values of waits; 0: no order
+FAILED = "failed: "
+"""The outcome of a document that no store has begins so: the same document again is stored."""
 
 
 class DiskFullError(LarmspiderError):
@@ -185,14 +187,16 @@ class Pushed:
     def _put(self, write: sqlite3.Cursor, new: Document) -> Put:
         digest = new.digest
         row = write.execute(
-            "SELECT number, waits, version, digest FROM documents WHERE exact = ?", (new.exact,)
+            "SELECT number, waits, version, digest, outcome FROM documents WHERE exact = ?",
+            (new.exact,),
         ).fetchone()
         is_known = row is not None and row[1] != _TAKE_OUT
         if is_known:
             version = _unpacked(row[2])
             if why := _why_not(new.version, version, same=row[3] == digest):
                 return Put("conflict", why)
-            if row[3] == digest and _order(version) == _order(new.version):
+            has_failed = row[1] != _STORE and row[4].startswith(FAILED)
+            if row[3] == digest and _order(version) == _order(new.version) and not has_failed:
                 return Put("same")
         number = self._next(write, len(new.body))
         if row is not None:

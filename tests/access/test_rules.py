@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from larmspider.access.lists import AccessList, UnreadableError
@@ -52,6 +54,30 @@ _RULES = Rules.of(
 )
 def test_the_first_rule_that_fits(url: str, number: int | None) -> None:
     assert _RULES.number_of(url) == number
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "fits"),
+    [
+        ("/*/hr/*/plan/*", "http://x/a/hr/b/plan/c", True),
+        ("/*/hr/*/plan/*", "http://x/a/hr/hr/planx/plan", True),
+        ("/*/hr/*/plan/*", "http://x/a/hr/b/planx", False),
+        ("/*a/*", "http://x/xay/a/b", True),
+        ("/**.pdf", "http://x/a.pdf.pdf", True),
+        ("/*.pdf*.pdf", "http://x/a.pdf", False),
+        ("x/a*b*c", "http://x/abcbc", True),
+    ],
+)
+def test_patterns_of_several_stars(pattern: str, url: str, fits: bool) -> None:
+    assert (Rules.of({pattern: ["group:hr"]}).number_of(url) == 0) is fits
+
+
+def test_many_stars_take_no_time() -> None:
+    rules = Rules.of({"/*a*a*a*a*a*a*b/": ["group:hr"], "/*/a/*/a/*/a/*/b/*": ["group:it"]})
+    for url in ("http://x/" + "a" * 2_000, "http://x/" + "a/" * 1_000):
+        began = time.process_time()
+        assert rules.number_of(url) is None
+        assert time.process_time() - began < 1.0
 
 
 def test_a_star_is_all() -> None:
@@ -110,6 +136,15 @@ def test_a_missing_value_cannot_be_read() -> None:
         _sent("http://cms.example/a")
     with pytest.raises(UnreadableError, match="has not sent meta:readers"):
         _sent("http://a.wiki.example/", body=b"<p>hello")
+
+
+@pytest.mark.parametrize("section", [b"<![if !IE]>", b"<![x y]>", b"<![ >", b"<![CDATA[x]]>"])
+def test_marked_sections_are_comments(section: bytes) -> None:
+    """As browsers read them: Python's parser raises an AssertionError for some."""
+    good = b"<html><head>" + section + b"<meta name=readers content='group:hr'>"
+    assert _sent("http://a.wiki.example/", body=good) == ["group:hr"]
+    with pytest.raises(UnreadableError):
+        _sent("http://a.wiki.example/", body=section * 2)
 
 
 def test_a_meta_element_in_the_head_alone() -> None:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
+from larmspider.access import table as access_table
 from larmspider.access.lists import OPERATORS_ONLY, POSIX, AccessList
 from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.access.rules import slot_name
@@ -49,6 +53,50 @@ def test_a_reader_enters_every_folder(tmp_path: Path) -> None:
     assert not Verdicts(table).may_see("file:///s/a", _OTHER)
     table.enter([("file:///0", OPEN), ("file:///1", OPEN)])  # one row
     assert Verdicts(table).may_see("file:///s/a", _OTHER)
+
+
+def test_a_table_of_many_documents_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits are small here: 50,000 names of 60 bytes are more than a record may have."""
+    monkeypatch.setattr(access_table, "_LARGEST_RECORD", 1 << 21)
+    monkeypatch.setattr(access_table, "_RECORD", 1 << 20)
+    monkeypatch.setattr(access_table, "_NUMBERS", 10_000, raising=False)
+    names = [f"http://wiki.example/handbook/of/all/departments/page-{n:08}" for n in range(50_000)]
+    table = AccessWriter(tmp_path)
+    for number, name in enumerate(names):
+        table.give(name, Rights(HR if number % 2 else STAFF))
+    table.flush()
+    table.written(names[1:])
+    table.flush()
+    for again in (AccessWriter(tmp_path), AccessWriter(tmp_path)):
+        assert again.moved == {names[0]}
+        assert [again.slot_of(one) for one in names] == [table.slot_of(one) for one in names]
+        again._rewrite()
+
+
+def test_no_list_is_missed_while_a_table_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader in another thread waits, rather than take a document for one without a list."""
+    table = AccessWriter(tmp_path)
+    table.give("http://a/", Rights(HR))
+    table.flush()
+    reading = AccessTable(tmp_path)
+    reading.refresh()
+    table._rewrite()
+    found, read = list[int | None](), access_table._records
+    ask = threading.Thread(target=lambda: found.append(reading.slot_of("http://a/")))
+
+    def slowly(file: IO[bytes]) -> Iterator[list[Any]]:
+        ask.start()
+        ask.join(0.2)
+        yield from read(file)
+
+    monkeypatch.setattr(access_table, "_records", slowly)
+    reading.refresh()
+    ask.join(10)
+    assert found == [table.slot_of("http://a/")]
 
 
 def test_readers_follow_a_writer(tmp_path: Path) -> None:

@@ -10,12 +10,18 @@ import signal
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, HttpError
+from larmspider.server.api.crawls import By, Crawls
+from larmspider.server.audit import Audit
+from larmspider.server.config.secrets import Secrets
+from larmspider.server.config.server_settings import Node, ServerSettings
 from larmspider.server.home import Home
+from larmspider.server.runs.nodes import NodeClient, Nodes
 from larmspider.server.runs.runs import CrawlRuns, cut_log, read_runs, tail_of
 from tests.support.crawl_machine import BEGIN, DAY, HOUR, FakeProcess, KilledError, Machine
 
@@ -34,6 +40,53 @@ def crawl(machine: Machine, name: str, run: str = "", more: str = "", **limits: 
 
 def local(time: float, zone: str) -> str:
     return datetime.fromtimestamp(time, ZoneInfo(zone)).strftime("%d %H:%M")
+
+
+def test_threads_share_the_state_of_a_crawl(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that reads the state of a new crawl beside a tick changes nothing for it."""
+    manager, found = machine.manager(), list[CrawlRuns]()
+
+    def read(folder: Path) -> CrawlRuns:
+        if not found:
+            found.append(CrawlRuns())
+            found.append(manager.state_of("wiki"))  # another thread
+        return CrawlRuns()
+
+    monkeypatch.setattr("larmspider.server.runs.manager.read_runs", read)
+    assert manager.state_of("wiki") is found[1]
+
+
+def test_a_crawl_that_cannot_be_deleted_says_so(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl(machine, "wiki")
+    data = machine.home / "data" / "wiki"
+    (data / "index").mkdir(parents=True)
+    acts = Crawls(machine.manager(), Audit(machine.home))
+
+    def refuse(folder: Path, **_: object) -> None:
+        if folder == data:
+            raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("larmspider.server.api.crawls.shutil.rmtree", refuse)
+    with pytest.raises(HttpError, match=rf"not all of {data}: Permission denied"):
+        acts.delete("wiki", "wiki", By("anna"), pages=True)
+
+
+def test_the_last_run_on_a_node(machine: Machine) -> None:
+    """Names of crawls may begin alike."""
+    running = [{"id": "larm-wiki-3-0"}, {"id": "larm-wiki-2-7-0"}, {"id": "larm-hr-9-0"}]
+
+    class Client(NodeClient):
+        def read(self, call: str, **query: str) -> dict[str, Any]:
+            return {"pending": [], "running": running}
+
+    client = Client("a", Node(url="http://a:6800", directory="/data"), "")
+    nodes = Nodes(Home.open(machine.home), ServerSettings(), Secrets(machine.home))
+    names = ("wiki", "wiki-2", "hr", "news")
+    assert [nodes._last(client, name) for name in names] == [3, 7, 9, 0]
 
 
 def test_ten_crawls_for_a_week(machine: Machine) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,12 +17,21 @@ from larmspider.server.api.api import BASE
 from larmspider.server.people import users as users_module
 from larmspider.server.people.tokens import TokenStore
 from larmspider.server.people.users import Users, narrowed
-from larmspider.web.auth import Guard, Identity, cookie_name
+from larmspider.web.auth import Guard, Identity, Provider, cookie_name
 from larmspider.web.reader import MAX_PRINCIPALS, ROLES, checked_groups, checked_name
 from tests.server.test_app import SEEDS, Console
 from tests.support.web.serving import Got, request
 
 PASSWORD = "correct horse"
+
+
+class SignedIn(NamedTuple):
+    """A person whom a provider has signed in (plugins/oidc/provider.py)."""
+
+    name: str
+    principals: frozenset[str]
+    session: Provider
+    target: str
 
 
 @pytest.fixture
@@ -64,6 +77,8 @@ def test_each_role_sees_its_pages(console: Console) -> None:
         assert (editor.get(path).status, reader.get(path).status) == (editors, readers), path
     assert "seeds = [" in operator.get("/manage/wiki").text
     assert "seeds = [" not in editor.get("/manage/wiki").text
+    assert "/manage/wiki/preview" not in editor.get("/manage/wiki").text  # it shows queued URLs
+    assert "/manage/wiki/preview" in operator.get("/manage/wiki").text
     assert "user:the-reader" in reader.get("/account").text
     assert reader.post("/manage/wiki/start").status == 403
     assert editor.post("/manage/wiki/start").status == 303
@@ -270,3 +285,23 @@ def test_names_of_companies() -> None:
     with pytest.raises(ConfigError, match=r"in 10,000 groups: expected at most 2,000"):
         checked_groups([f"g{number}" for number in range(10_000)], "anna")
     assert len(checked_groups([f"g{number}" for number in range(MAX_PRINCIPALS)], "a")) == 2_000
+
+
+def test_the_cookie_of_a_sign_in_is_taken_back(console: Console) -> None:
+    """Browsers take back a cookie with the prefix __Host- only by one that is secure."""
+
+    class Corp:
+        name = "Corp"
+
+        async def finish(self, query: object, cookie: str, origin: str) -> SignedIn:
+            session = Provider("1", "2", "token")
+            return SignedIn("anna", frozenset({"user:anna"}), session, "/account")
+
+    console.people.provider = Corp()
+    url, secure = urlsplit(console.url), {"X-Forwarded-Proto": "https"}
+    with closing(HTTPConnection(url.hostname or "", url.port)) as connection:
+        connection.request("GET", "/oidc/callback?state=x", headers=secure)
+        cookies = connection.getresponse().headers.get_all("Set-Cookie") or []
+    [taken] = [one for one in cookies if "_oidc=" in one]
+    assert taken.startswith("__Host-")
+    assert {"Max-Age=0", "Path=/", "Secure"} <= {*taken.split("; ")}

@@ -76,7 +76,8 @@ def naming() -> Iterator[Naming]:
         ("anna", "hr, staff", "anna: group:hr, group:staff, user:anna"),
         ("CORP\\anna", None, "CORP\\anna: user:CORP\\anna"), ("anna", "", "anna: user:anna"),
         ("Zoë".encode().decode("latin-1"), None, "Zoë: user:Zoë"), (None, "hr", ": group:hr"),
-        (" ", "hr", ": group:hr"), (None, None, ""),
+        (" ", "hr", ": group:hr"), (None, None, ""), (None, "", ": "),
+        ("", None, ""), (" ", " ", ""),
         ("a\u202eb".encode().decode("latin-1"), "hr", ""), ("x" * 257, "hr", ""),
     ],
 )  # fmt: skip

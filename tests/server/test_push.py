@@ -14,7 +14,8 @@ import pytest
 from larmspider.errors import CrawlDirError, HttpError
 from larmspider.items import Page
 from larmspider.server.api.api import BASE
-from larmspider.server.api.push import MAX_DOCUMENTS
+from larmspider.server.api.openapi import description
+from larmspider.server.api.push import FILE_QUERY, MAX_DOCUMENTS
 from larmspider.server.api.push_client import check
 from larmspider.server.api.rate import Rate
 from larmspider.server.config.crawl_file import CrawlFileError, parse_crawl, settings_of
@@ -86,6 +87,28 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"collection": "nix"}, 404, "no collection 'nix'"),
     ({"collection": "wiki"}, 409, "it is crawled"),
 ]
+
+
+def test_the_description_names_each_parameter_of_a_file() -> None:
+    found = description()["paths"][f"{BASE}/index"]["put"]["parameters"]
+    assert [one["name"] for one in found] == [*FILE_QUERY]
+    assert "access" in FILE_QUERY
+
+
+def test_a_document_that_failed_is_taken_again(tmp_path: Path) -> None:
+    """The same document once more is no repetition where no store has it."""
+    with Pushed.open(tmp_path) as pushed:
+        for word in ("created", "updated"):
+            assert pushed.put([a_document(version=7)])[0].word == word
+            assert pushed.put([a_document(version=7)])[0].word == "same"  # it waits
+            [order] = pushed.orders(after=0)
+            pushed.done([Done(order.number, "failed: removed by the operator", stored=False)])
+        assert pushed.put([a_document(version=6)])[0].word == "conflict"
+        assert pushed.put([a_document(version=7)])[0].word == "updated"
+        [order] = pushed.orders(after=0)
+        pushed.done([Done(order.number, "encrypted")])
+        assert pushed.put([a_document(version=7)])[0].word == "same"
+        assert pushed.state(URL).state == "stored"  # type: ignore[union-attr]
 
 
 def test_documents_that_cannot_be(console: Console) -> None:

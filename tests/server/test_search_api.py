@@ -13,8 +13,9 @@ from larmspider.access.lists import AccessList
 from larmspider.access.rights import Rights
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Section
-from larmspider.server.api.api import BASE, OPERATIONS
+from larmspider.server.api.api import BASE, OPERATIONS, sender_of
 from larmspider.server.api.rate import MAX_SENDERS, Rate
+from larmspider.web.auth import SEARCH, Identity
 from tests.server.test_app import SEEDS, Console, check_answer
 from tests.server.test_people import Person
 from tests.server.test_principals import indexed
@@ -221,6 +222,13 @@ def test_each_sender_has_a_rate(asking: Asking, monkeypatch: pytest.MonkeyPatch)
     assert 1 <= int(ask(one).headers["Retry-After"]) <= 60
     assert "More than 2 searches and pages a minute" in ask(one).json["error"]
     assert ask(other).status == 200
+
+
+def test_people_of_one_provider_are_counted_each() -> None:
+    anna, eve = (Identity(name, SEARCH, mark="oidc") for name in ("anna", "eve"))
+    token = Identity("anna", SEARCH, mark="token:notes")
+    names = [sender_of(one, "192.0.2.1") for one in (anna, eve, token, None)]
+    assert names == ["person:anna", "person:eve", "token:notes", "address:192.0.2.1"]
 
 
 def test_few_senders_are_remembered() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.status.crawl_view import Source
@@ -40,6 +42,27 @@ def test_one_worker_makes_a_crawl_private(of_workers: Path) -> None:
     assert source(of_workers).is_private
     a_crawl(of_workers / "w2")
     assert not source(of_workers).is_private
+
+
+def test_a_crawl_with_access_lists(tmp_path: Path) -> None:
+    """Rules count before the first page is indexed, and the lists of an index whatever the rules
+    are now; of several crawls those of one."""
+    crawl, other = a_crawl(tmp_path / "crawl"), a_crawl(tmp_path / "other")
+    assert not source(crawl).has_access_lists
+    for name, value in (
+        ("LARM_ACCESS_RULES", {"/hr/*": ["group:hr"]}),
+        ("LARM_ACCESS_SENT", {"cms.example": "X-Read-Access"}),
+    ):
+        assert source(crawl, **{name: json.dumps(value)}).has_access_lists
+    with IndexWriter(crawl / "index") as index:
+        index.commit()
+        assert not source(crawl).has_access_lists
+        index.access.give("http://wiki/hr/a", Rights(AccessList.simple(["group:hr"])))
+        index.commit()
+    assert source(crawl).has_access_lists
+    both = Source(other, lambda _: Settings(), name="a", others=[source(crawl)])
+    assert both.has_access_lists
+    assert not both.is_private
 
 
 def test_a_crawl_is_private_by_its_sites_file_alone(tmp_path: Path) -> None:

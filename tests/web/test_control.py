@@ -349,6 +349,7 @@ def acts_on(crawl: Crawling) -> list[str]:
         ({"Cookie": "right"}, "wrong", 403),
         ({"Cookie": "right", "Origin": "http://evil.example"}, "right", 403),
         ({"Cookie": "right", "Origin": "null"}, "right", 403),
+        ({"Cookie": "right", "Origin": "http://["}, "right", 403),
         ({"Cookie": "right", "Sec-Fetch-Site": "cross-site"}, "right", 403),
         ({"Authorization": "Bearer right", "Origin": "http://evil.example"}, "", 403),
         ({"Cookie": "right", "Host": "evil.example"}, "right", 421),

@@ -6,7 +6,7 @@ import http.client
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -14,15 +14,20 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
 from larmspider.errors import ConfigError
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.curated import Curated
+from larmspider.status.crawl_view import Source
 from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
+from larmspider.web.server import Binding
 from tests.support import hidden_pages
-from tests.support.web.serving import TOKEN, Served
+from tests.support.stored_crawl import StoredCrawl
+from tests.support.web.serving import TOKEN, Served, request
 
 SECRET, SECRET_PAGE = "http://pay.hr.example/a", "http://pay.hr.example/b"
 BODY = b"<title>Gehalt</title><p>kanarienvogel <b>canteen</b>"
@@ -335,3 +340,50 @@ def test_hidden_pages_change_no_answer(tmp_path: Path, by_lists: bool) -> None:
         assert {told["max_score"], *(hit["_score"] for hit in told["hits"])} == {None}
         asked = running[0].get("/search/_search?q=paper", **BEARER).json["hits"]
         assert asked["max_score"] == max(hit["_score"] for hit in asked["hits"]) > 0
+
+
+def test_pages_of_a_crawl_with_access_lists(tmp_path: Path) -> None:
+    """The search shows each reader what this reader may see; all other pages show URLs and titles
+    of all pages, and need the token."""
+    folder = tmp_path / "crawl"
+    crawl = StoredCrawl(folder, refresh=False)
+    url = "http://wiki.example/hr/plan"
+    crawl.store(url, Page(url, url, mime="text/html", title="Redundancies", text="b", exact=url))
+    crawl.end()
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    source = Source(folder, lambda _: settings)
+    guard = Binding.from_settings(settings).guard(TOKEN, source)
+    with Served(folder, guard) as site:
+        assert "Redundancies" in request(f"{site.url}/url?u={url}").text
+        with IndexWriter(folder / "index") as index:
+            index.access.give(url, Rights(AccessList.simple(["group:hr"])))
+            index.commit()
+        for path in (f"/url?u={url}", "/links", "/hosts", "/", "/stats.json"):
+            got = request(site.url + path)
+            assert (got.status, "Redundancies" in got.text) == (401, False), path
+            assert request(site.url + path, headers=BEARER).status == 200, path
+        for path in ("/search?q=b", "/search/suggest?q=b", "/opensearch.xml"):
+            got = request(site.url + path)
+            assert (got.status, "Redundancies" in got.text) == (200, False), path
+
+
+def test_the_address_of_an_operator_behind_a_proxy(directory: Path) -> None:
+    """The log of actions has the address that the proxy names, as all limits do."""
+
+    class Acting:
+        seen = ""
+
+        async def gauges(self) -> None:
+            return None
+
+        async def act(self, name: str, form: Mapping[str, str], address: str) -> str:
+            self.seen = address
+            return "done"
+
+    readers = Readers({}, "", (ip_network("127.0.0.1"),))
+    acting = Acting()
+    with Served(directory, Guard(TOKEN), acting, readers=readers) as site:
+        sent = BEARER | {"X-Forwarded-For": "198.51.100.7"}
+        assert request(f"{site.url}/control/pause", "POST", sent, {"a": "b"}).status == 200
+    assert acting.seen == "198.51.100.7"

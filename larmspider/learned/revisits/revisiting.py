@@ -105,6 +105,9 @@ AGAIN_SECS = DAY
 """After a visit that did not show the page."""
 GONE_AGAIN_SECS = 30 * DAY
 """Until a URL whose page has left is queued once more, as if a page had named it."""
+MAX_TARGETS = 20_000
+"""Targets of redirects that a run remembers, 500 bytes each: a host that has moved has as many as
+pages."""
 MAX_HOPS = 5
 """Redirects in a row that are followed from a page to the page that has taken its place."""
 _MAY_BE_BACK = frozenset(
@@ -150,8 +153,8 @@ class Revisiting(Part):
         """Pages that are due by then are visited."""
         self.looks: dict[bytes, object] = {}
         """URLs that are fetched once more at once, without validators: what the first look was."""
-        self.targets: dict[tuple[str, str], set[bytes]] = {}
-        """The stored pages of a host that redirect to a URL, in this run."""
+        self._targets: dict[tuple[str, str], set[bytes]] = {}
+        """The stored pages of a host that redirect to a URL, in this run; the last URLs."""
         self._hosts = HostNotes(frontier.notes, "refresh", HostKnowledge)
         self.budget = VisitBudget(frontier, options.per_day)
         self._plan = VisitPlan(frontier, forms, self.budget, self._hosts, self.mode, options.random)
@@ -588,6 +591,17 @@ class Revisiting(Part):
         """A URL without a page of its own redirects to this target."""
         if self.known(host).redirects_to(key, target):
             self.touch(host)
+
+    def pages_at(self, entry: QueuedUrl, target: str, most: int) -> int:
+        """The number of stored pages of a host that redirect to a URL in this run, this one among
+        them, counted up to ``most``."""
+        pages = self._targets.pop((entry.host, target), set())
+        if len(pages) < most:
+            pages.add(entry.key)
+        self._targets[entry.host, target] = pages  # it becomes the newest
+        if len(self._targets) > MAX_TARGETS:
+            del self._targets[next(iter(self._targets))]
+        return len(pages)
 
     def end_of(self, entry: QueuedUrl, target: str) -> str:
         """Where the redirect of a page ends: at the target, or at the stored page to which that

@@ -27,7 +27,6 @@ FIRST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 """The first page of the web is of December 1990."""
 AHEAD_SECS = 86_400.0
 """A clock may be that far ahead, or in another time zone."""
-MAX_DIGEST = 200
 CODING = ("content-encoding", "transfer-encoding", "content-length")
 _STATUS = re.compile(r"[2-5][0-9][0-9]")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")

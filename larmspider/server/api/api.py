@@ -27,6 +27,7 @@ from larmspider.server.api import api_types as types
 from larmspider.server.api import search as api_search
 from larmspider.server.api.crawls import By, Crawls, version_of
 from larmspider.server.api.push import (
+    FILE_QUERY,
     LINES,
     Collection,
     Pushes,
@@ -51,7 +52,7 @@ from larmspider.server.runs.manager import Manager
 from larmspider.server.runs.runs import STOPPED, tail_of
 from larmspider.server.runs.watch import Watch
 from larmspider.status.totals import TOTALS_FILE, Totals
-from larmspider.web.auth import EDIT, OPERATE, PUSH, READ, SEARCH
+from larmspider.web.auth import EDIT, OPERATE, PUSH, READ, SEARCH, Identity
 from larmspider.web.reader import MAX_NAME, Reader
 from larmspider.web.request import WebRequest
 from larmspider.web.site import SITE, address_of, may_search, proof_of
@@ -409,13 +410,18 @@ async def _searched(call: Call, answer: Callable[[WebRequest], Found]) -> Found:
     """The answer, unless this token or address has asked for too many."""
     assert call.request is not None
     assert call.ask is not None
-    identity = proof_of(call.request).identity
-    who = f"address:{network_of(call.by.address)}"
-    if identity is not None:
-        who = identity.mark or identity.name
+    who = sender_of(proof_of(call.request).identity, call.by.address)
     call.server.searches.check(who)
     call.server.searches.took(who)
     return await call.ask(call.request, answer)
+
+
+def sender_of(identity: Identity | None, address: str) -> str:
+    """The name under which searches are counted: of a token, a person or a network. People of one
+    provider have one mark."""
+    if identity is None:
+        return f"address:{network_of(address)}"
+    return identity.mark if identity.mark.startswith("token:") else f"person:{identity.name}"
 
 
 async def tokens(call: Call) -> types.TokenList:
@@ -588,7 +594,7 @@ OPERATIONS = (
         types.PushAnswer,
         scope=PUSH,
         kinds=("*/*",),
-        query=("url", "collection", "title", "date", "language", "version"),
+        query=FILE_QUERY,
         status=201,
     ),
     Operation(

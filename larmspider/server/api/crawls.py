@@ -129,7 +129,10 @@ class Crawls:
         self.home.file_of(name).unlink(missing_ok=True)
         self.manager.forget(name)
         for folder in (self.home.runs_of(name), *([directory] if pages else [])):
-            _remove(folder)
+            if why := _remove(folder):
+                raise HttpError(
+                    f"{name} is deleted, but not all of {folder}: {why}; delete it by hand.", 500
+                )
         return f"{name} is deleted" + (", with its pages" if pages else f"; {directory} stays")
 
     def start(self, name: str, by: By) -> str:
@@ -217,6 +220,13 @@ def version_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path) -> str:
+    """Why some of a folder is left, "" if nothing is."""
     if not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""

@@ -59,6 +59,8 @@ PATIENCE = 3
 """A body of up to 3 times the allowed size is read to its end and dropped: many clients read no
 answer before they have sent all."""
 MAX_VERSION, MAX_TYPE = 100, 200  # characters
+FILE_QUERY = ("url", "collection", "title", "date", "language", "version", "access")
+"""Parameters of a file that is pushed."""
 LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 _JSON = "application/json"
 _TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[ -~]*)?", re.ASCII)
@@ -367,11 +369,10 @@ def _decoded(text: bytes) -> PushDocument | HttpError:
 
 def document_of_query(query: Mapping[str, str], body: bytes, content_type: str) -> PushDocument:
     """The document whose file is the body of a request. Raises HttpError."""
-    names = ("url", "title", "date", "language", "version", "collection", "access")
-    given = {name: query[name] for name in names if name in query}
+    given = {name: query[name] for name in FILE_QUERY if name in query}
     for name in query:
-        if name not in names:
-            raise HttpError(f"{printable(name[:40])}: expected {', '.join(names)}", 400)
+        if name not in FILE_QUERY:
+            raise HttpError(f"{printable(name[:40])}: expected {', '.join(FILE_QUERY)}", 400)
     if "url" not in given:
         raise HttpError("url is missing", 400)
     fields: dict[str, Any] = {**given, "content_type": content_type, "file": body}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ async def _finish(request: web.Request, *, server: Server) -> web.StreamResponse
     try:
         person = await people.provider.finish(request.query, cookie, asked.origin)
         identity = people.identity_of(person.name, person.principals)
-        people.note_seen(identity)
+        await asyncio.to_thread(people.note_seen, identity)
     except HttpError as error:
         if error.status < 500:
             request.app[SITE].guard.tries.failed(address_of(request), request.query_string)
@@ -71,7 +72,9 @@ async def _finish(request: web.Request, *, server: Server) -> web.StreamResponse
     # a page, not a redirect: browsers send a strict cookie only with requests that begin here
     response = aiohttp_response(asked.render("leaving.html", target=person.target))
     set_session(request, response, identity, person.session)
-    response.del_cookie(_cookie(request), path="/")
+    # a cookie with the prefix __Host- goes by one that is secure, too
+    secure = scheme_of(request) == "https"
+    response.del_cookie(_cookie(request), path="/", httponly=True, samesite="Lax", secure=secure)
     return response
 
 

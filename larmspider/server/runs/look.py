@@ -72,6 +72,8 @@ class Looks:
             "LARM_DIR": str(directory), "LARM_WEB": "no", "LARM_MAX_PAGES": str(PAGES),
             "LARM_FILTER_LOGS": "yes", "LARM_SEED_PATIENCE_SECS": "10",
             "LARM_DENY_ADDRESSES": json.dumps(await asyncio.to_thread(_denied, crawl, ports)),
+            # as a worker of the crawl it would take URLs whose pages go with the folder
+            "REDIS_URL": "", "REDIS_HOST": "",
         }  # fmt: skip
         with (folder / LOG).open("wb") as log:
             process = await asyncio.create_subprocess_exec(

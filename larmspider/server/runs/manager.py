@@ -105,9 +105,11 @@ class Manager:
         return found
 
     def state_of(self, name: str) -> CrawlRuns:
-        if name not in self._states:
-            self._states[name] = read_runs(self.home.runs_of(name))
-        return self._states[name]
+        """Also for threads: the first one that reads it decides which object it is."""
+        found = self._states.get(name)
+        if found is None:
+            found = self._states.setdefault(name, read_runs(self.home.runs_of(name)))
+        return found
 
     def directory_of(self, entry: CrawlEntry) -> Path:
         return self.home.directory_of(entry.name, entry.crawl)

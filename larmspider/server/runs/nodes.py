@@ -249,14 +249,14 @@ class Nodes:
     def _last(self, client: NodeClient, name: str) -> int:
         """The number of the run whose jobs a node has now; 0 for none."""
         try:
-            found = client.read("listjobs", project=PROJECT)
+            answer = client.read("listjobs", project=PROJECT)
         except NodeError as error:
             logger.error("%s: %s", name, error)
             return 0
-        jobs = [str(one.get("id")) for key in ("pending", "running") for one in found.get(key, ())]
-        numbers = [job.rsplit("-", 2)[1] for job in jobs if job.startswith(f"larm-{name}-")]
-        mine = [job.rsplit("-", 2)[0] == f"larm-{name}" for job in jobs]
-        return max((int(n) for n in numbers if n.isdecimal()), default=0) if any(mine) else 0
+        jobs = [str(one.get("id")) for key in ("pending", "running") for one in answer.get(key, ())]
+        found = (job.rsplit("-", 2) for job in jobs)  # a job of wiki-2 begins like one of wiki
+        numbers = [parts[1] for parts in found if parts[0] == f"larm-{name}" and len(parts) == 3]
+        return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
     def _run(self, name: str, jobs: Mapping[str, NodeClient], number: int) -> NodeRun:
         folder = self._home.runs_of(name)

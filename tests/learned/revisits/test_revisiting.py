@@ -673,3 +673,14 @@ def test_the_next_run_is_due_when_a_missing_page_may_be_confirmed(world: World) 
         else:
             assert next_visit < world.clock.now + 1.3 * DAY
         world.clock.now = next_visit + 1
+
+
+def test_targets_of_redirects_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that has moved has as many as pages; a target that many pages share stays known."""
+    monkeypatch.setattr("larmspider.learned.revisits.revisiting.MAX_TARGETS", 10, raising=False)
+    frontier = World().begin("all")
+    for number in range(100):
+        entry = frontier.entry(f"http://a/{number}", f"http://a/{number}")
+        assert frontier.refresh.pages_at(entry, f"http://b/{number}", 3) == 1
+        assert frontier.refresh.pages_at(entry, "http://b/", 3) == min(3, number + 1)
+    assert len(frontier.refresh._targets) == 10
