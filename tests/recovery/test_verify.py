@@ -120,7 +120,8 @@ def _of_another(file: Path) -> None:
     other = file.parents[len(file.relative_to(_root(file)).parts)] / "two"
     same = other / file.relative_to(_root(file))
     if not same.is_file():
-        same = max(same.parent.glob(f"*{file.suffix}"), key=lambda one: one.stat().st_size)
+        near = [*same.parent.glob(f"*{file.suffix}")] or [*other.rglob(f"*{file.suffix}")]
+        same = max(near or [other / "crawl.json"], key=lambda one: one.stat().st_size)
     shutil.copyfile(same, file)
 
 
@@ -151,9 +152,14 @@ def damaged(crawls: Crawls, name: str, file: str, damage: str) -> Path | None:
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(crawls.folder / "one", work)
     path = max(work.glob(file)) if file.startswith("pagefile_*") else min(work.glob(file))
+    return path if damage_it(path, damage) else None
+
+
+def damage_it(path: Path, damage: str) -> bool:
+    """Whether that has changed the file."""
     whole = path.read_bytes()
     DAMAGES[damage](path)
-    return None if path.exists() and path.read_bytes() == whole else path
+    return not path.exists() or path.read_bytes() != whole
 
 
 @pytest.mark.parametrize("file", FILES)
