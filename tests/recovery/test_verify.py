@@ -255,6 +255,18 @@ def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
     assert sorted(bare.links()) == links
 
 
+def test_checksums_of_logs_that_no_store_keeps_are_missed(crawls: Crawls) -> None:
+    """After the first run, too."""
+    shutil.copytree(crawls.folder / "one", crawls.folder / "logs")
+    lost = [crawls.folder / "logs/sums" / name for name in ("Monitor.log", "ScopeFilter.log")]
+    for file in lost:
+        file.unlink()
+    ran = crawls.verify("logs")
+    assert [
+        file for file in lost if f"{file.relative_to(crawls.folder)}: is gone" in ran.out
+    ] == lost
+
+
 def test_a_repair_that_is_killed_is_begun_again(crawls: Crawls) -> None:
     """Whenever it is killed."""
     for name, moment in (("frontier/data.mdb", 1.2), ("store.log", 1.6), ("index/meta.json", 2.2)):
