@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import make_folder
 
 if TYPE_CHECKING:
@@ -293,6 +293,11 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CrawlDirError(
+                f"LARM_DIR={path} cannot be written: {error.strerror}; make room, and run the same"
+                " command again"
+            ) from None
         raise ConfigError(
             f"LARM_DIR={path} cannot be written: {error.strerror or error};"
             " name a directory that this user may write, with -s LARM_DIR=..."

@@ -52,7 +52,7 @@ LARM_DIR_MODE = ""
 LARM_FRESH = ""
 
 # `anyway`: continue the crawl that `LARM_DIR` holds although its seeds, scope or filters were
-# others; links that were rejected then are judged again (docs/operations.md#another-scope). Spider
+# others; links that were rejected then are judged again (docs/control.md#another-scope). Spider
 # argument `resume`.
 LARM_RESUME = ""
 

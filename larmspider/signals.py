@@ -16,6 +16,10 @@ committed = object()
 """``positions``, as for ``recovered``: the data that the last checkpoint has made durable. Also
 sent after the very last one, when the stores are closed."""
 
+ended = object()
+"""No arguments. Sent after the very last checkpoint, before the directory is sealed and unlocked:
+logs that belong to no store are closed."""
+
 hold = object()
 """``why``: nothing is fetched from now on, for this reason in one line; "": fetches continue."""
 

@@ -22,10 +22,11 @@ from larmspider import program
 from larmspider.cluster.commit import TRIES, CommitRecord, Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
+from larmspider.cluster.lost_parts import OWNER_FIELDS, lost_parts
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
 from larmspider.cluster.redis_client import OWN, REBUILD, Command, RedisLink, call, pairs
-from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
+from larmspider.cluster.redis_records import unpack_pages, unpack_queued, unpack_visits
 from larmspider.cluster.visited_table import members
 from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
 from larmspider.frontier.storage import records
@@ -106,8 +107,8 @@ class Loading:
         self._apply_logs_of_owners(numbers, but=self._committer.worker)
         for at in range(0, len(numbers), _AT_ONCE):
             part = numbers[at : at + _AT_ONCE]
-            self._own(part, loaded)
-            self._refuse_lost(part, loaded)
+            owners = self._own(part, loaded)
+            self._refuse_lost(owners, loaded)
             self._local.purge(dict.fromkeys(part, ()))
             self._committer.table.drop(part)
             used = [partition for partition in part if partition not in loaded.untouched]
@@ -128,8 +129,9 @@ class Loading:
         for worker, of_worker in sorted(owned.items()):
             self._committer.replay(worker, of_worker)
 
-    def _own(self, partitions: Sequence[int], loaded: Loaded) -> None:
-        worker = self._committer.worker
+    def _own(self, partitions: Sequence[int], loaded: Loaded) -> dict[int, Sequence[Any]]:
+        """The values of OWNER_FIELDS of each partition."""
+        worker, owners = self._committer.worker, dict[int, Sequence[Any]]()
         left = list(partitions)
         for _ in range(TRIES):
             commands: list[Command] = []
@@ -141,10 +143,10 @@ class Loading:
                 records = [self._keys.commit(name) for name in (worker, before or worker)]
                 token = loaded.tokens[partition]
                 commands.append(call(OWN, [owner, *records], [token, worker, before, partition]))
-                commands.append(("HGET", owner, "visited"))
+                commands.append(("HMGET", owner, *OWNER_FIELDS))
             answers = iter(self._link.run(commands))
             again = []
-            for partition, answer, visited in zip(left, answers, answers, strict=True):
+            for partition, answer, fields in zip(left, answers, answers, strict=True):
                 if answer == b"FENCED":
                     raise Fenced(
                         f"others have taken over from worker {worker}: partition {partition} has"
@@ -154,40 +156,18 @@ class Loading:
                     again.append(partition)
                 else:
                     self._committer.taken += 1
-                    loaded.visited[partition] = int(visited or 0)
+                    loaded.visited[partition] = int(fields[0] or 0)
+                    owners[partition] = fields
             if not again:
-                return
+                return owners
             left = again
             self._apply_logs_of_owners(left)
         raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
 
-    def _refuse_lost(self, partitions: Sequence[int], loaded: Loaded) -> None:
-        """Evicted or deleted keys leave a partition that does not
-        agree with its counters: its pages would be fetched, and stored, once more."""
-        commands: list[Command] = []
-        for partition in partitions:
-            names = [self._key(name, partition) for name in ("counts", "entries")]
-            sets = range(buckets(loaded.visited[partition]))
-            commands += [("HVALS", names[0]), ("HLEN", names[1])]
-            commands += [("SCARD", self._keys.dupefilter(partition, at)) for at in sets]
-        answers = iter(self._link.run(commands))
-        lost: list[str] = []
-        for partition in partitions:
-            hosts = [records.unpack_counts(packed) for packed in next(answers)]
-            queued, visited = int(next(answers)), 0
-            for _ in range(buckets(loaded.visited[partition])):
-                visited += int(next(answers))
-            known = sum(one.stored + one.failed + one.refused for one in hosts)
-            waiting = sum(one.queued + one.leased for one in hosts)
-            if partition in loaded.untouched and (hosts or queued):
-                lost.append(f"partition {partition} has URLs and no owner record")
-            elif visited < known:
-                lost.append(f"partition {partition} has {visited:,} of {known:,} visited URLs")
-            elif queued < waiting:
-                lost.append(f"partition {partition} has {queued:,} of {waiting:,} queued URLs")
-            elif not hosts and (visited or queued):
-                lost.append(f"partition {partition} has URLs and no counters")
-        if lost:
+    def _refuse_lost(self, owners: Mapping[int, Sequence[Any]], loaded: Loaded) -> None:
+        """Without this, pages whose keys were evicted or deleted would be fetched, and stored, once
+        more."""
+        if lost := [*lost_parts(self._link.run, self._keys, owners, loaded.untouched)]:
             self._report(lost)
 
     def _report(self, lost: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from larmspider import options
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with, refuse_other_format
+from larmspider.cluster.lost_parts import OWNER_FIELDS, lost_parts
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import UNREACHABLE, pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
@@ -200,6 +201,17 @@ class RedisReader:
             if worker and int(visited or 0):
                 found.setdefault(worker.decode(), {})[at] = int(visited)
         return found
+
+    def lost_parts(self) -> list[str]:
+        """The parts of partitions that Redis has lost, in words."""
+        partitions = range(self._keys.partitions)
+        fields = ("worker", *OWNER_FIELDS)
+        rows = self._run(
+            [("HMGET", self._keys.partition("owner", at), *fields) for at in partitions]
+        )
+        untouched = {at for at, row in enumerate(rows) if not row[0]}
+        owners = {at: row[1:] for at, row in enumerate(rows)}
+        return [*lost_parts(self._run, self._keys, owners, untouched)]
 
     def partition_of_key(self, key: bytes) -> int:
         """As Keys.partition_of_key()."""

@@ -22,7 +22,7 @@ Records lie in keys of their own until then, one for each partition: ``rebuild_v
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,6 +36,7 @@ from larmspider import program
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
+from larmspider.cluster.lost_parts import COUNTED, size_field
 from larmspider.cluster.membership import WORKERS_NOTE, Membership
 from larmspider.cluster.redis_client import Command, RedisLink, pairs
 from larmspider.cluster.redis_records import (
@@ -463,9 +464,15 @@ class _Partition:
         before: Command = ("DEL", *map(self._name, (*tables, "owner", "inbox")))
         owner: Command = (
             "HSET", self._name("owner"), "token", "1", "worker", self._report.workers[0],
-            "visited", len(self._members),
+            "visited", len(self._members), *self._sizes(found),
         )  # fmt: skip
         return [before, *found, owner]
+
+    def _sizes(self, found: Iterable[Command]) -> Iterator[str | int]:
+        """Fields and values of the owner record: the numbers of records that ``found`` makes."""
+        made = Counter(command[1] for command in found)
+        for table in COUNTED:
+            yield from (size_field(table), made[self._name(table)])
 
     def _name(self, table: str) -> bytes:
         return self._keys.partition(table, self._number)

@@ -28,15 +28,18 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from larmspider.checksums import break_seal, crc_of, read_seal, seal
+from larmspider.checksums import SEAL, break_seal, crc_of, read_seal, seal
 from larmspider.cluster.redis_client import REBUILD
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
+from larmspider.files import replace_file
 from larmspider.workdir.directory import REDIS_SOCKET, locked
 from larmspider.workdir.manifest import LOCK
 
 PROGRAM = "redis-server"
 LOG = "redis.log"
 _DATA = "appendonlydir"
+_SEALED = "sealed"
+"""An empty file that says that there are checksums: they were not lost."""
 START_SECS = 600.0
 """The server reads its file before it answers: some 100 MB/s."""
 STOP_SECS = 60.0
@@ -125,6 +128,7 @@ class PrivateRedis:
                 files = (self.folder / _DATA).glob("*")
                 with suppress(OSError):  # without checksums the next start checks nothing
                     seal(self.folder, [f"{_DATA}/{path.name}" for path in files])
+                    replace_file(self.folder / _SEALED, b"")
         finally:
             self._leave()
 
@@ -153,6 +157,7 @@ class PrivateRedis:
         with suppress(ValueError):  # `scrapy verify` names damaged checksums
             for path, what in changed_data(self.folder):
                 raise CrawlDirError(f"{path} {what}: {rebuilt(self.folder)}")
+        (self.folder / _SEALED).unlink(missing_ok=True)
         break_seal(self.folder)
 
     def _client(self) -> redis.Redis:
@@ -305,6 +310,11 @@ def changed_data(folder: Path) -> Iterator[tuple[Path, str]]:
             yield path, f"has {there:,} bytes, the last run left {size:,}"
         elif crc_of(path, 0, size) != crc:
             yield path, "is not what its checksum says"
+
+
+def is_seal_lost(folder: Path) -> bool:
+    """Whether the last server has left checksums that are gone."""
+    return (folder / _SEALED).exists() and not (folder / SEAL).exists()
 
 
 def rebuilt(folder: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
@@ -137,6 +138,8 @@ class Command(CrawlCommand):
         if opts.spargs.get("refresh", self.settings.get("LARM_REFRESH")) == INDEX:
             self._reindex(opts)
             return
+        # a mapped file that a full disk cannot hold, or a library that crashes, ends the process
+        faulthandler.enable(all_threads=False)
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup
             signal.signal(signal.SIGHUP, _hang_up)

@@ -33,11 +33,14 @@ from larmspider.checksums import (
     sums_path,
 )
 from larmspider.control.reindex import reindex, restore_unreached
+from larmspider.crawl.log_index.builder import bring_up_to_date
+from larmspider.crawl.log_index.index import FOLDER as LOG_INDEX
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify.bodies import Bodies, records
 from larmspider.crawl.verify.check import STORES
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.logs import hole
+from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import InvalidURL, LarmspiderError
 from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
 from larmspider.fetch.blobs import blob_files
@@ -148,6 +151,8 @@ def repair(
     elif found.index_unsealed:
         restore_unreached(CrawlDir(path))
         seal_index(path / "index")
+    if found.log_index_lost:
+        yield from _rebuild_log_index(path, settings)
     if found.left_unsealed or (path / SEAL).exists():
         leave(path)
     for damage in found.damages:
@@ -563,6 +568,14 @@ def _committed(path: Path) -> Position:
     """The position of the outbox that the frontier has."""
     with CrawlDir(path).frontier() as frontier:
         return Position.unpack(b"" if frontier is None else frontier.positions().get(OUTBOX, b""))
+
+
+def _rebuild_log_index(path: Path, settings: BaseSettings) -> Iterator[str]:
+    shutil.rmtree(path / LOG_INDEX, ignore_errors=True)
+    try:
+        bring_up_to_date(open_crawl(path, (), settings))
+    except LarmspiderError as error:
+        yield str(error)
 
 
 def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterator[str]:

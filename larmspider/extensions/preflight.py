@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +33,7 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits, RenderLimits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.files import why_unwritable
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.index.version import has_index, open_index
@@ -264,6 +267,7 @@ class PreflightExtension:
         if _is_a(load_object(crawler.settings["SCHEDULER"]), FrontierScheduler):
             directory.check_frontier()
         if not directory.fresh:
+            check_room(directory.path)
             check_files(directory.path)
         if options.many_workers(crawler.settings):
             check_shared_refresh(crawler)
@@ -271,6 +275,20 @@ class PreflightExtension:
             check_refresh(crawler.settings, directory.path)
         check_receivers(crawler.settings, directory)
         raise NotConfigured
+
+
+def check_room(path: Path) -> None:
+    """Raise CrawlDirError if the last run was cut off, and the files of the frontier cannot grow.
+    LMDB maps a file to read: on a full btrfs, that ends the process without a message."""
+    frontier = path / "frontier"
+    with suppress(CrawlDirError, OSError):  # its next reader reports the error
+        if read_manifest(path).get("end") not in (None, "broken") or not frontier.is_dir():
+            return
+    why = why_unwritable(frontier)
+    if why is not None and os.strerror(errno.EFBIG) not in why:  # a run may need no larger file
+        raise CrawlDirError(
+            f"{frontier} cannot be written: {why}; make room, and run the same command to continue"
+        )
 
 
 def check_files(path: Path) -> None:

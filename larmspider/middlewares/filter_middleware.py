@@ -92,7 +92,8 @@ class FilterMiddleware:
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(middleware.stand_in_row, signal=signals.spider_opened)
         crawler.signals.connect(middleware.flush, signal=larm_signals.commit)
-        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
+        for signal in (larm_signals.ended, signals.spider_closed):
+            crawler.signals.connect(middleware.spider_closed, signal=signal)
         return middleware
 
     def spider_opened(self) -> None:

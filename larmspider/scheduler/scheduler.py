@@ -372,6 +372,7 @@ class FrontierScheduler:
         if lines := self._shortfalls(self._frontier):
             set_value(stats.SHORTFALLS, "\n".join(lines))
         self._frontier.backend.close()
+        self.crawler.signals.send_catch_log(signals.ended)
         self._directory.finish("broken" if self.broken else reason)
 
     # checkpoints

@@ -13,6 +13,7 @@ from scrapy import signals
 from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
+from larmspider import signals as larm_signals
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import local_hour
@@ -61,7 +62,8 @@ class MonitorExtension:
         interval = options.seconds(crawler.settings, "LARM_MONITOR_SECS", minimum=0.1)
         extension = cls(crawler, options.larm_dir(crawler.settings), interval)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        for signal in (larm_signals.ended, signals.spider_closed):
+            crawler.signals.connect(extension.spider_closed, signal=signal)
         return extension
 
     def spider_opened(self) -> None:

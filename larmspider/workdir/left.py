@@ -43,6 +43,10 @@ _SUMMED = (
 )  # fmt: skip
 """Checksums of other files, indexes of WARC files, and compressed files, by the headers of their
 frames: these have checksums of their contents."""
+_EMPTY = ("*.log", "pagefile_*.pfl")
+"""Only the empty ones of these are kept: nothing else tells that they were there."""
+LOG_INDEX = "logs.idx/index.sqlite"
+"""Commands that read the logs change it at any time: only whether it was there is kept."""
 _GROWS = ".log"
 """Files with this suffix are appended to at any time: their beginning stays."""
 
@@ -69,7 +73,7 @@ class Left:
             path = self.folder / name
             if not path.exists():
                 what = "is gone"
-            elif _sum_of(path, size) != (size, crc):
+            elif name != LOG_INDEX and _sum_of(path, size) != (size, crc):
                 what = "is not as the last run left it"
             else:
                 continue
@@ -80,11 +84,14 @@ class Left:
         """Take the checksums of matching files again, and sync these files: sealed.json is synced,
         and must not outlive them in a power loss."""
         folders: set[Path] = set()
-        for pattern in (*_KEPT, *_SUMMED):
+        for pattern in (*_KEPT, *_SUMMED, *_EMPTY, LOG_INDEX):
             for path in sorted(self.folder.glob(pattern)):
                 name = path.relative_to(self.folder).as_posix()
-                if path.is_file() and _matches(name, patterns) and not _is_sending(path):
-                    self.files[name] = *_sum_of(path), _content_of(path, pattern)
+                if not (path.is_file() and _matches(name, patterns)) or _is_sending(path):
+                    continue
+                if pattern not in _EMPTY or not path.stat().st_size:
+                    sums = (0, 0) if pattern == LOG_INDEX else _sum_of(path)
+                    self.files[name] = *sums, _content_of(path, pattern)
                     sync_file(path)
                     folders.update(one for one in path.parents if one.is_relative_to(self.folder))
         for folder in folders:
@@ -192,6 +199,6 @@ def _sum_of(path: Path, size: int | None = None) -> tuple[int, int]:
 
 
 def _content_of(path: Path, pattern: str) -> str | None:
-    if pattern not in _KEPT or path.stat().st_size > KEPT_BYTES:
+    if pattern not in (*_KEPT, *_EMPTY) or path.stat().st_size > KEPT_BYTES:
         return None
     return path.read_bytes().decode("utf-8", "surrogateescape")

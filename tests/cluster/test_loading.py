@@ -370,19 +370,26 @@ def test_what_is_merged_while_a_block_leaves_goes_to_its_next_owner(store, worke
         ("entries", "0 of 3 queued"),
         ("counts", "no counters"),
         ("owner", "no owner record"),
+        ("requests", "1 of 3 places in queues"),
+        ("delayed", "2 of 3 places in queues"),
+        ("hosts", "0 of 1 records of hosts"),
+        ("notes", "0 of 2 notes about hosts"),
+        ("visits", "0 of 2 records of visited URLs"),
+        ("merged", "0 of 1 merged URLs"),
+        ("pages", "0 of 1 lists of spellings"),
+        ("inbox", "0 of 1 messages from other workers"),
     ],
 )
 def test_a_partition_that_redis_has_lost_a_part_of_is_refused(store, workers, gone, said):
     """Nothing is fetched again, and what the worker has on its disk stays for a rebuild."""
-    one, two = workers("w1", "w2")
+    one, two = workers("w1", "w2", forms=UrlForms(Canonicalizer(), HostResolver()))
     store.assign(one, BLOCKS)
     host = next(f"h{n}" for n in range(99) if one.owns(entry(f"http://h{n}/").key))
-    one.add([entry(f"http://{host}/{n}") for n in range(5)])
-    one.acknowledge([(got.key, OK) for got in one.pop(f"{host}:80", 0.0, 2)])
-    one.checkpoint({})
+    everything_of(one, two, host)
     (partition,) = {one.partition_of(f"{host}:80")}
     key = store.keys.partition(gone, partition)
-    store.client.delete(key + b":0" if gone == "dupefilter" else key)
+    key += {"dupefilter": b":0", "requests": f":{host}:80".encode()}.get(gone, b"")
+    assert store.client.delete(key) == 1
     kept = store.client.keys("*")
     for backend, words in ((two, said), (one, "0 of 2 visited" if gone == "owner" else said)):
         with pytest.raises(ConfigError, match=f"partition {partition} .*{words}.* --rebuild"):
@@ -390,6 +397,25 @@ def test_a_partition_that_redis_has_lost_a_part_of_is_refused(store, workers, go
     assert set(kept) <= {*store.client.keys("*"), store.keys.partition("owner", partition)}
     assert one.visit(entry(f"http://{host}/0").key) is not None
     assert one.entry(entry(f"http://{host}/4").key) is not None
+
+
+def everything_of(owner, other, host):
+    """A host with a record of each kind, by two commits: 2 URLs visited, 3 queued, 1 merged."""
+    done = [replace(OK, digest=bytes(20) + b"%08d" % n) for n in range(2)]
+    queued = [entry(f"http://{host}/{n}") for n in range(5)]
+    owner.add(queued)
+    popped = owner.pop(f"{host}:80", 0.0, 2)
+    owner.acknowledge([(got.key, visit) for got, visit in zip(popped, done, strict=True)])
+    owner.put_hosts({f"{host}:80": b"slow"})
+    owner.put_note(f"robots {host}:80", b"Disallow: /no")
+    owner.checkpoint({})
+    (late,) = owner.pop(f"{host}:80", 0.0, 1)
+    owner.release([(late.key, 50.0, 1)])
+    owner.merge([MergedUrl(entry(f"http://{host}/5"), 1, queued[0].key)])
+    owner.put_note(f"traps {host}:80", b"7")
+    owner.checkpoint({})
+    other.forward([entry(f"http://{host}/6")])
+    other.checkpoint({})
 
 
 def test_a_worker_whose_commit_alone_is_gone_keeps_its_pages(store, workers):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
+import signal
+import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +18,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from tests.support.crawling import records
+from tests.support.crawling import Ran, crawl, records, scrapy
 from tests.support.recovery.failing_stores import settings_with
 from tests.support.recovery.killed_crawl import (
     KilledCrawl,
@@ -25,7 +29,7 @@ from tests.support.recovery.killed_crawl import (
     visit,
     wait_until,
 )
-from tests.support.servers.scripted import Reply, ScriptedServer
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 PAGES = [f"/{number}" for number in range(30)]
@@ -256,3 +260,71 @@ def test_a_full_file_system_ends_the_crawl(
     resize("100m")
     assert crawl.run(None)
     crawl.check_end()
+
+
+@pytest.fixture
+def quota() -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """A folder with a quota of 8 MB, and a function that gives it another one. btrfs has quotas
+    without a daemon, and most kernels have it."""
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("mkfs.btrfs is not installed (Debian package btrfs-progs)")
+    with tempfile.TemporaryDirectory(prefix="quota-", dir="/tmp") as name:
+        image, disk = Path(name) / "image", Path(name) / "disk"
+        folder = disk / "limited"
+        disk.mkdir()
+        with image.open("wb") as file:
+            file.truncate(400 << 20)
+
+        def run(*words: str | Path) -> None:
+            subprocess.run(words, check=True, capture_output=True, text=True)
+
+        try:
+            run("mkfs.btrfs", "--quiet", "--mixed", image)
+            run("mount", "-o", "loop", image, disk)
+        except subprocess.CalledProcessError as failure:
+            pytest.skip(f"btrfs cannot be mounted here: {failure.stderr.strip()}")
+        try:
+            run("btrfs", "quota", "enable", disk)
+            run("btrfs", "subvolume", "create", folder)
+            run("btrfs", "qgroup", "limit", "8M", folder)
+            folder.chmod(0o777)
+            yield folder, lambda size: run("btrfs", "qgroup", "limit", size, folder)
+        finally:
+            run("umount", "--lazy", disk)
+
+
+def _large_page(request: Request) -> Reply:
+    number = int(request.path.strip("/") or 0)
+    others = range(number + 1, min(150, number + 9))
+    links = "".join(f'<a href="/{other}">x</a>' for other in others)
+    text = f"<title>{number}</title>{links}<p>{f'page {number} ' * 10_000}"
+    return Reply(200, {"Content-Type": "text/html"}, text.encode())
+
+
+@pytest.mark.acceptance
+def test_a_quota_ends_the_crawl(
+    scripted_server: Start, quota: tuple[Path, Callable[[str], None]]
+) -> None:
+    """EDQUOT, on a file system with much room. btrfs also refuses to change a mapped page, which
+    ends the process: the next start then says why. With more quota the crawl ends complete."""
+    server = scripted_server({"*": _large_page, "/robots.txt": Reply(404)})
+    folder, limit = quota
+    words = "Disk quota exceeded"
+    first = crawl_in(folder, server)
+    assert first.status in (1, -signal.SIGBUS)
+    assert words in first.err or "Fatal Python error: Bus error" in first.err
+    _fill(folder / "rest")
+    second = crawl_in(folder, server)
+    assert second.status == 1, second.err
+    assert f"cannot be written: {words}; make room, and run the same command" in second.err
+    (folder / "rest").unlink(missing_ok=True)
+    limit("200M")
+    last = crawl_in(folder, server)
+    assert last.status == 0, last.err
+    stored = [line["url"] for line in records(folder / "crawl" / "store.log")]
+    assert sorted(stored) == sorted(server.url(f"/{n or ''}") for n in range(150))
+    assert scrapy("verify", cwd=folder).status == 0
+
+
+def crawl_in(folder: Path, server: ScriptedServer) -> Ran:
+    return crawl(server.url(), folder, LARM_CHECKPOINT_SECS="0.5", LARM_PAGEFILE_BYTES="50000000")

@@ -120,7 +120,8 @@ def _of_another(file: Path) -> None:
     other = file.parents[len(file.relative_to(_root(file)).parts)] / "two"
     same = other / file.relative_to(_root(file))
     if not same.is_file():
-        same = max(same.parent.glob(f"*{file.suffix}"), key=lambda one: one.stat().st_size)
+        near = [*same.parent.glob(f"*{file.suffix}")] or [*other.rglob(f"*{file.suffix}")]
+        same = max(near or [other / "crawl.json"], key=lambda one: one.stat().st_size)
     shutil.copyfile(same, file)
 
 
@@ -151,9 +152,14 @@ def damaged(crawls: Crawls, name: str, file: str, damage: str) -> Path | None:
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(crawls.folder / "one", work)
     path = max(work.glob(file)) if file.startswith("pagefile_*") else min(work.glob(file))
+    return path if damage_it(path, damage) else None
+
+
+def damage_it(path: Path, damage: str) -> bool:
+    """Whether that has changed the file."""
     whole = path.read_bytes()
     DAMAGES[damage](path)
-    return None if path.exists() and path.read_bytes() == whole else path
+    return not path.exists() or path.read_bytes() != whole
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -247,6 +253,18 @@ def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
     assert crawls.run("bare", "/p0", *given, "-a", "refresh=all").status == 0
     assert crawls.verify("bare").status == 0
     assert sorted(bare.links()) == links
+
+
+def test_checksums_of_logs_that_no_store_keeps_are_missed(crawls: Crawls) -> None:
+    """After the first run, too."""
+    shutil.copytree(crawls.folder / "one", crawls.folder / "logs")
+    lost = [crawls.folder / "logs/sums" / name for name in ("Monitor.log", "ScopeFilter.log")]
+    for file in lost:
+        file.unlink()
+    ran = crawls.verify("logs")
+    assert [
+        file for file in lost if f"{file.relative_to(crawls.folder)}: is gone" in ran.out
+    ] == lost
 
 
 def test_a_repair_that_is_killed_is_begun_again(crawls: Crawls) -> None:

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import redis
 
-from larmspider.checksums import SEAL
+from larmspider.cluster.redis_server import PrivateRedis
 from larmspider.crawl.reader import read_manifest
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
@@ -108,9 +109,33 @@ def test_a_lost_redis_is_named_with_the_rebuild(folder: Path) -> None:
     assert "scrapy workers --rebuild" in ran.out
 
 
+@pytest.mark.parametrize("table", ["hosts", "notes", "visits", "pages"])
+def test_a_table_that_redis_has_lost_is_named_with_the_rebuild(folder: Path, table: str) -> None:
+    """By verify, and by the next start, which fetches nothing."""
+    with PrivateRedis(folder / "copy" / "redis") as private:
+        client = redis.Redis.from_url(private.url)
+        (key,) = client.keys(f"intranet:{table}:{{*}}")
+        client.delete(key)
+        client.close()
+    ran = verify(folder)
+    assert ran.status == 1
+    assert "Redis has lost a part of the crawl: partition" in ran.out
+    assert "scrapy workers --rebuild" in ran.out
+    (seed,) = read_manifest(folder / "copy")["seeds"]
+    again = ["-a", "resume=anyway", "-s", "LARM_DIR=copy"]
+    started = scrapy("workers", "-n", "1", "-a", f"start={seed}", *again, cwd=folder)
+    assert started.status == 2, started.err
+    assert "Redis at" in started.err
+    assert "has lost a part of the crawl (partition" in started.err
+    shutil.rmtree(folder / "copy" / "redis")
+    ran = scrapy("workers", "--rebuild", "--complete", "-s", "LARM_DIR=copy", cwd=folder)
+    assert ran.status == 0, ran.err
+    assert verify(folder).status == 0
+
+
 def test_damaged_data_of_the_private_redis_is_named_and_rebuilt(folder: Path) -> None:
-    redis = folder / "copy" / "redis"
-    for data in [path for path in redis.rglob("*") if path.is_file() and path.stat().st_size]:
+    kept = folder / "copy" / "redis"
+    for data in [path for path in kept.rglob("*") if path.is_file() and path.stat().st_size]:
         if data.name == "redis.log":
             continue
         whole = data.read_bytes()
@@ -118,17 +143,16 @@ def test_damaged_data_of_the_private_redis_is_named_and_rebuilt(folder: Path) ->
         for damaged in (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
                         whole[:middle], b"", None):  # fmt: skip
             data.unlink() if damaged is None else data.write_bytes(damaged)
-            if damaged is not None or data.name != SEAL:
-                ran = verify(folder)
-                assert ran.status == 1
-                assert f"{data}: " in ran.out
+            ran = verify(folder)
+            assert ran.status == 1
+            assert f"{data}: " in ran.out
             data.write_bytes(whole)
-    data = next(redis.rglob("*.incr.aof"))
+    data = next(kept.rglob("*.incr.aof"))
     data.write_bytes(data.read_bytes()[:-9])
     ran = scrapy("workers", "--rebuild", "-s", "LARM_DIR=copy", cwd=folder)
     assert (ran.status, ran.err.count("\n")) == (2, 1)
-    assert f"move {redis} away, then fill an empty Redis" in ran.err
-    redis.rename(folder / "away")
+    assert f"move {kept} away, then fill an empty Redis" in ran.err
+    kept.rename(folder / "away")
     ran = scrapy("workers", "--rebuild", "--complete", "-s", "LARM_DIR=copy", cwd=folder)
     assert ran.status == 0, ran.err
     ran = verify(folder)

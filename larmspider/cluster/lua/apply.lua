@@ -30,11 +30,30 @@ local function trim(inbox, number, digest)
     answer = 'OTHERS' -- the inbox has gone back: what it has is to be read again
   end
 end
+-- The owner record counts the records of these tables, so that a key that is gone is missed by the
+-- next owner (lost_parts.py).
+local lengths = {hosts = 'HLEN', notes = 'HLEN', visits = 'HLEN', merged = 'HLEN', pages = 'LLEN',
+                 inbox = 'LLEN'}
+local counted = {}
+for at = 2, record and #KEYS - 1 or #KEYS do
+  local name = KEYS[at]:match(':(%a+):{%d+}$')
+  if lengths[name] then
+    counted[name] = {at, redis.call(lengths[name], KEYS[at])}
+  end
+end
 for _, command in ipairs(cmsgpack.unpack(ARGV[4])) do
   if command[1] == 'TRIM' then
     trim(KEYS[command[2]], tonumber(command[3]), command[4])
   else
     redis.call(command[1], KEYS[command[2]], unpack(command, 3))
+  end
+end
+for name, before in pairs(counted) do
+  local size, now = 'size:' .. name, redis.call(lengths[name], KEYS[before[1]])
+  if redis.call('HEXISTS', KEYS[1], size) == 1 then
+    redis.call('HINCRBY', KEYS[1], size, now - before[2])
+  else -- a crawl that was begun without these counts
+    redis.call('HSET', KEYS[1], size, now)
   end
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])

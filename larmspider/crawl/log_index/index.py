@@ -24,6 +24,7 @@ from larmspider.workdir.frames import open_stored
 FORMAT = 5
 FOLDER = "logs.idx"
 DATABASE = "index.sqlite"
+WRITER_LOCK = "writer.lock"
 OWN = "."
 """The worker directory of a crawl of one process: the crawl's own."""
 MAX_REFERRERS = 50

@@ -28,6 +28,7 @@ from larmspider.crawl.log_index.index import (
     FORMAT,
     MAX_REFERRERS,
     SCHEMA,
+    WRITER_LOCK,
     IndexBusyError,
     checksum,
     connect,
@@ -103,7 +104,7 @@ class Update:
         folder = self.directory / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with lock(folder / "writer.lock"):
+            with lock(folder / WRITER_LOCK):
                 for old in ("data.mdb", "lock.mdb"):  # files of format 2
                     (folder / old).unlink(missing_ok=True)
                 with closing(connect(folder, readonly=False)) as self._database:

@@ -76,6 +76,7 @@ class Findings:
     index_lost: bool = False
     index_unsealed: bool = False
     anchors_lost: bool = False
+    log_index_lost: bool = False
     outbox_lost: bool = False
     outbox_since: float = 0.0
     """When the last entry of the outbox was made that is whole."""

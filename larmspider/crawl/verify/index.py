@@ -12,7 +12,7 @@ from pathlib import Path
 import msgpack
 
 from larmspider.checksums import SEAL, check_tantivy, crc_of, read_seal, tantivy_crcs
-from larmspider.crawl.log_index.index import DATABASE, read_state
+from larmspider.crawl.log_index.index import DATABASE, WRITER_LOCK, read_state
 from larmspider.crawl.log_index.index import FOLDER as LOG_INDEX
 from larmspider.crawl.verify.bodies import StoredUrls
 from larmspider.crawl.verify.findings import Findings, Say
@@ -188,6 +188,9 @@ def check_log_index(found: Findings, folder: Path, began: object) -> None:
     crawl did."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
+        if (folder / LOG_INDEX / WRITER_LOCK).exists() and not found.log_index_lost:
+            found.add(path, "is gone")
+            found.log_index_lost = True
         return
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
@@ -200,4 +203,4 @@ def check_log_index(found: Findings, folder: Path, began: object) -> None:
         rows = [(str(error),)]
     if rows != [("ok",)]:
         found.add(path, str(rows[0][0]) if rows else "it cannot be read")
-        found.gone.append(folder / LOG_INDEX)
+        found.log_index_lost = True

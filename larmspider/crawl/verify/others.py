@@ -27,7 +27,7 @@ from larmspider.pipelines.outbox.spool import (
     segments,
 )
 from larmspider.workdir.frames import SUFFIX
-from larmspider.workdir.left import OPERATORS, crawl_of, read_left
+from larmspider.workdir.left import LOG_INDEX, OPERATORS, crawl_of, read_left
 from larmspider.workdir.manifest import (
     CHECKSUMS,
     CUT_BACK,
@@ -153,6 +153,9 @@ def check_left(found: Findings, manifest: Mapping[str, Any]) -> None:
         file = found.path / name
         if name in OPERATORS:
             found.notes.append(f"{file}: {what}; operators may change it at any time")
+        elif name == LOG_INDEX:
+            found.add(file, what)
+            found.log_index_lost = True
         elif name.endswith(".cdxj"):
             found.strange.add(file)  # its WARC file says what is wrong
         elif name.endswith(SUFFIX):

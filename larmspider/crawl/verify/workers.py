@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 _BAD_DAY = "docs/troubleshooting.md"
 _SHOWN = 3  # partitions in a line
+_SHOWN_LOST = 10  # lost parts of Redis, a line each
+_REFILL = (
+    "delete what Redis has left of the crawl, then"
+    f" {program.NAME} workers --rebuild fills it ({_BAD_DAY})"
+)
 
 
 def check_workers(
@@ -52,6 +57,10 @@ def check_workers(
                     mend=f"{program.NAME} workers --rebuild fills it ({_BAD_DAY})",
                 )
                 return
+            for said in (lost := reader.lost_parts())[:_SHOWN_LOST]:
+                found.add(found.path, f"Redis has lost a part of the crawl: {said}", mend=_REFILL)
+            if unsaid := len(lost[_SHOWN_LOST:]):
+                found.add(found.path, f"Redis has lost {unsaid:,} more parts", mend=_REFILL)
             owners, partition_of = reader.owners(), reader.partition_of_key
     except LarmspiderError as error:
         found.notes.append(f"{found.path}: lost directories are not known: {error}")
@@ -117,7 +126,7 @@ def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisRead
             yield answer
         return
     # imported here, 0.1 s
-    from larmspider.cluster.redis_server import PrivateRedis, changed_data, rebuilt
+    from larmspider.cluster.redis_server import PrivateRedis, changed_data, is_seal_lost, rebuilt
 
     try:
         changed = [*changed_data(folder)]
@@ -126,6 +135,8 @@ def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisRead
         found.gone.append(folder / SEAL)
         yield None, "the checksums of its Redis are damaged"
         return
+    if is_seal_lost(folder):
+        found.add(folder / SEAL, "is gone")  # the server makes it again when it ends
     if changed:
         for path, what in changed:
             found.add(path, what, mend=rebuilt(folder))

@@ -59,7 +59,11 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
         lines = _lines_of(path)[0]
         _add_lost_end(found, path, (0, length), "is gone", lines)
     for path in lost.values():
-        found.add(path, "is gone", mend=f"{_WARC_MEND}, or remove its .cdxj")
+        pages = {line.url for line in _lines_of(path)[0].values()}
+        what = f"is gone: {counted(len(pages), 'page')} of it lost"
+        found.add(path, f"{what}. {_WARC_MEND.capitalize()}; else --repair makes them due")
+        found.due.update((url_key(url), url) for url in pages)
+        found.gone.append(cdxj_of(path))
     for one, path in there.items():
         size = path.stat().st_size
         lines, faults = _lines_of(path)
