@@ -120,13 +120,17 @@ def test_a_rule_goes_by_the_number_of_parameters_or_by_names_that_are_there(
     assert any(found)
 
 
-def test_a_bad_line_of_a_rule_file_is_named_and_nothing_is_added(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_line", [False, True])
+def test_a_bad_line_of_a_rule_file_is_named_and_nothing_is_added(
+    tmp_path: Path, has_line: bool
+) -> None:
     trap = Trap(EDIT, "h:80", "quarantined", 1, 1, line="url   ^https?://h/wiki$")
     file = tmp_path / "paths.txt"
-    file.write_text("url ^https?://h/a\nurl (unclosed\n")
+    before = f"url ^https?://h/a\nurl (unclosed\n{trap.line if has_line else ''}\n"
+    file.write_text(before)
     with pytest.raises(ConfigError, match=r"paths.txt:2: "):
         accept(trap, file)
-    assert file.read_text() == "url ^https?://h/a\nurl (unclosed\n"
+    assert file.read_text() == before
 
 
 def test_no_rule_fits_a_class_of_which_new_pages_are_fetched(tmp_path: Path) -> None:

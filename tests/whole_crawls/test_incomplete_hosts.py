@@ -144,6 +144,15 @@ def test_the_pages_of_a_faulty_application_are_stored_and_the_crawl_ends(crawled
     assert f"{server.host} is left alone" not in crawled.ran.err
 
 
+def test_the_end_names_a_text_that_many_urls_answer(crawled):
+    said = [line for line in crawled.ran.out.splitlines() if line.startswith("alike ")]
+    (line,) = [one for one in said if crawled.servers["error-text"].host in one]
+    assert " answers 200 with one text to " in line
+    assert "An error has occurred. Name ticket" in line
+    shown = scrapy("traps", "-s", f"LARM_DIR={crawled.folder / 'crawl'}", cwd=crawled.folder)
+    assert '  says "An error has occurred. Name ticket' in shown.out, shown
+
+
 def test_hosts_and_explain_name_a_broken_view(crawled):
     server = crawled.servers["broken-view"]
     crawl = ("-s", f"LARM_DIR={crawled.folder / 'crawl'}")
