@@ -332,9 +332,9 @@ def rules_in(file: Path) -> str:
         raise ConfigError(f"{file}: {error}; expected a file to read, in UTF-8") from error
 
 
-def accept(trap: Trap, file: Path | None) -> Path:
-    """Add the rule of a trap to the operator's file. A missing file is created from the packaged
-    rules. Raises ConfigError."""
+def accept(trap: Trap, file: Path | None) -> tuple[Path, bool]:
+    """Add the rule of a trap to the operator's file; False if it has the rule. A missing file is
+    created from the packaged rules. Raises ConfigError."""
     if not trap.line:
         raise ConfigError(f"{trap.name}: rule: {trap.no_line}; expected a class that has one")
     if file is None:
@@ -351,7 +351,7 @@ def accept(trap: Trap, file: Path | None) -> Path:
             replace_file(file, said.encode())
         except OSError as error:
             raise ConfigError(f"{file}: {error.strerror}; expected a file to write") from error
-    return file
+    return file, not is_there
 
 
 def reject(trap: Trap, crawl: CrawlDir) -> Path:
@@ -360,8 +360,9 @@ def reject(trap: Trap, crawl: CrawlDir) -> Path:
     path = crawl.path / NOT_TRAPS
     try:
         before = path.read_text("utf-8") if path.exists() else ""
-        with changing(crawl.path, NOT_TRAPS):
-            replace_file(path, f"{before}{trap.name}\n".encode())
+        if trap.name not in before.split("\n"):
+            with changing(crawl.path, NOT_TRAPS):
+                replace_file(path, f"{before}{trap.name}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlDirError(f"{path} cannot be written: {error}") from error
     return path

@@ -182,12 +182,13 @@ def test_an_operator_accepts_or_rejects_a_class_by_command(crawl: CrawlDir, tmp_
         assert refused.status == 2
         assert why in refused.err
     file = tmp_path / "paths.txt"
-    for _ in range(2):
+    for did in ("added to", "is already in"):
         accepted = run("--accept", EDIT, "-s", f"LARM_KNOWN_PATHS_FILE={file}")
-        assert (accepted.status, "added to" in accepted.out) == (0, True)
+        assert (accepted.status, did in accepted.out) == (0, True)
     assert file.read_text().count("do=edit(?:[&;]|$)\n") == 1
     assert "server-status" in file.read_text()  # and the packaged rules
-    assert run("--reject", EDIT).status == 0
+    assert [run("--reject", EDIT).status for _ in range(2)] == [0, 0]
+    assert (crawl.path / "not-traps.txt").read_text() == f"{EDIT}\n"
     fetched = walk_in(crawl.path).fetched
     assert sum("do=edit" in target for target in fetched) > 20
     assert not any(trap.name == EDIT for trap in traps_in(crawl))

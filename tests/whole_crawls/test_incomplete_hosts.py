@@ -50,8 +50,8 @@ def half_of_the_views_fail(target, _number):
     return 200, HTML, b"<p>A view for the printer of nothing"
 
 
-def an_error_text(target, _number):
-    ticket = f"<p>An error has occurred. Name ticket {len(target)} to the help desk."
+def an_error_text(_target, number):
+    ticket = f"<p>An error has occurred. Name ticket {10**9 + number} to the help desk."
     return 200, HTML, ticket.encode()
 
 

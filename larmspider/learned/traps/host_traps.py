@@ -799,10 +799,13 @@ class HostTraps:
         return [record for record in self.records.values() if record.is_blocked]
 
     def never(self, names: Container[str]) -> bool:
-        """Mark groups as no traps, by name_of(). Returns whether a group opens."""
+        """Mark groups as no traps, by name_of(), and no others. Returns whether a group opens."""
         changed = False
         for number, record in self.records.items():
-            if record.text and name_of(self.host, record.text) in names:
+            if not record.text or name_of(self.host, record.text) not in names:
+                if record.state is ClassState.NEVER:
+                    record.state = ClassState.OPEN  # the operator has taken it back
+            else:
                 if record.is_blocked or record.held:
                     self._open(record, 0 if record.wide else number)
                     changed = True

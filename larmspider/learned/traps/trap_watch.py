@@ -187,6 +187,8 @@ class TrapWatch(Part):
         traps.host, traps.budgets = host, self._budgets
         known.shown = Sketch.unpack(note(SHOWN.format(host=host)))
         traps.seen = Bloom.unpack(note(VALUES.format(host=host)))
+        if traps.never(self._names):
+            self._opening.add(host)
         known.saved_shown = known.shown.size
         known.pages = sum(r.judged for r in traps.records.values())
         known.saved_pages = known.shown_pages = known.pages
@@ -235,14 +237,20 @@ class TrapWatch(Part):
             if changed == self._read:
                 return False
             self._names = frozenset(self._not_traps.read_text("utf-8").split("\n"))
+        except FileNotFoundError:
+            if not self._read:
+                return False
+            changed, self._names = 0, frozenset()
         except (OSError, ValueError):
             return False
         self._read = changed
         return True
 
     def save(self) -> None:
+        before = self._names
         if self._read_names():
-            for host in {name.partition("/")[0].partition(" ")[0] for name in self._names}:
+            names = before | self._names
+            for host in {name.partition("/")[0].partition(" ")[0] for name in names}:
                 if host in self._frontier.hosts and self.known(host).never(self._names):
                     self._hosts.touch(host)
                     self._hosts.of(host).urgent = True
@@ -306,7 +314,7 @@ class TrapWatch(Part):
                 known.traps.views_by_path += 1
                 known.traps.views += 1
             known.traps.note_view(met, page.url, of)
-        if share < NEW and page.status == 200 and 0 < len(page.text) <= MAX_SAID_TEXT:
+        if share < NEW and _may_be_error(page):
             signature = int.from_bytes(error_signature(page), "big")
             if known.traps.note_said(signature, page.url, page.text):
                 self._alike[entry.host] = None
@@ -409,6 +417,12 @@ class TrapWatch(Part):
             known.urgent = True
             self._opening.discard(host)
         return False
+
+
+def _may_be_error(page: Page) -> bool:
+    """Whether the page is short, and of a type that applications answer with an error in."""
+    is_short = page.status == 200 and 0 < len(page.text) <= MAX_SAID_TEXT
+    return is_short and ("html" in page.mime or page.mime == "text/plain")
 
 
 def _view_of(page: Page, met: Met, traps: HostTraps) -> str:
