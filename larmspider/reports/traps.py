@@ -40,7 +40,7 @@ from larmspider.learned.traps.host_traps import (
 from larmspider.learned.traps.trap_watch import NOT_TRAPS, NOTE
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
-from larmspider.urls.url_class import UrlClass
+from larmspider.urls.url_class import SIBLINGS, UrlClass
 from larmspider.workdir.left import changing
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ _MAX_ORDERS = 3
 """Parameters whose orders a rule can list completely."""
 _MAX_SEEN = 6
 """Orders of more parameters that a rule lists."""
-_MAX_EXCEPTIONS = 8
-"""Classes that the exception of a rule may name."""
+_MAX_EXCEPTIONS = SIBLINGS
+"""Classes that the exception of a rule may name: the first names of a folder are classes."""
 _NONE = "none fits this class alone"
 _NO_LINE = {
     WAITING: "none: its classes have rules of their own",

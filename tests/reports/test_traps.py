@@ -29,6 +29,7 @@ from tests.support.frontier.walk import (
     repository,
     wiki,
 )
+from tests.support.servers.generators import document, page
 from tests.support.servers.scripted import Reply
 from tests.support.stored_crawl import StoredCrawl
 
@@ -118,6 +119,25 @@ def test_a_rule_goes_by_the_number_of_parameters_or_by_names_that_are_there(
         for rule in rules
     ]
     assert any(found)
+
+
+def test_a_rule_may_leave_out_as_many_classes_as_a_folder_has_names(tmp_path: Path) -> None:
+    news = [f"/news-{letter}/?C={n}&O=A" for letter in "abcdefghijkl" for n in range(3)]
+
+    def site(target: str) -> Reply:
+        if target in news:
+            return page("News", document(100 + news.index(target)))
+        reply = folders(target)
+        if target == "/":
+            reply.body += "".join(f"<a href='{one}'>news</a> " for one in news).encode()
+        return reply
+
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk = walk_in(tmp_path / "crawl", site)
+    trap = named(traps_in(CrawlDir(tmp_path / "crawl")), "h:80/**?C=*&O=*")
+    refuses = KnownPathsFilter.from_text(trap.line, "").reject_reason
+    refused = {one for one in walk.fetched if refuses(f"{H}{one}") is not None}
+    assert refused == {one for one in walk.fetched if "?" in one and "news" not in one}
 
 
 @pytest.mark.parametrize("has_line", [False, True])
