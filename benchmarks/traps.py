@@ -103,6 +103,7 @@ def memory(classes: int) -> tuple[int, int]:
             watch.admits(QueuedUrl(url, url, url_key(url), f"h{host}:80", from_page="http://h/"))
             if at % 1_000 == 999:
                 watch.save()
+                frontier.notes.trim()
         found = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         backend.close()

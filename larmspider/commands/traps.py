@@ -59,8 +59,10 @@ class Command(LarmCommand):
         traps = traps_in(crawl)
         done = ""
         if opts.accept is not None:
-            path = accept(_named("--accept", opts.accept, traps), rules_file(self.settings, crawl))
-            done = f"{opts.accept}: added to {path}. It counts for a crawl that begins."
+            trap = _named("--accept", opts.accept, traps)
+            path, is_new = accept(trap, rules_file(self.settings, crawl))
+            did = "added to" if is_new else "is already in"
+            done = f"{opts.accept}: {did} {path}. It counts for a crawl that begins."
         if opts.reject is not None:
             trap = _named("--reject", opts.reject, traps)
             reject(trap, crawl)

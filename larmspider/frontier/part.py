@@ -289,6 +289,9 @@ class NotesMemory:
         """Evict values while there are too many bytes: of the largest kind those that were used
         longest ago. Only where no Part is at work: a value that is changed after its eviction has
         to be touched."""
+        for kind in self._kinds:
+            while kind.bytes > kind.max_bytes:
+                kind.evict()
         while self.bytes > self.max_bytes and any(self._kinds):
             max(self._kinds, key=lambda kind: kind.bytes).evict()
 
@@ -302,7 +305,8 @@ class HostNotes(Generic[N]):
         notes.save()                   # at a checkpoint
 
     ``of_run``: values of this run alone. They become notes only where memory asks for it, and no
-    other worker gets them. ``prepare`` completes a value that was made or read.
+    other worker gets them. ``prepare`` completes a value that was made or read. ``max_bytes``: the
+    kind's part of the memory, at most.
     """
 
     def __init__(
@@ -313,9 +317,10 @@ class HostNotes(Generic[N]):
         *,
         of_run: bool = False,
         prepare: Callable[[str, N], None] | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self.name, self.kind, self._memory, self._of_run = name, kind, memory, of_run
-        self._prepare = prepare
+        self._prepare, self.max_bytes = prepare, max_bytes
         self._values: OrderedDict[str, N] = OrderedDict()
         """The values that were used last come last."""
         self._sizes: dict[str, int] = {}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.extraction.novelty import MAX_TEXT
 from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
@@ -28,6 +29,8 @@ from larmspider.learned.traps.host_traps import (
     ANY_PATH,
     DEEP_URLS,
     HOST,
+    NEW,
+    SAID_BEGINS,
     WAITING,
     ClassRecord,
     ClassState,
@@ -37,12 +40,13 @@ from larmspider.learned.traps.host_traps import (
 from larmspider.learned.traps.trap_watch import NOT_TRAPS, NOTE
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
-from larmspider.urls.url_class import UrlClass
+from larmspider.urls.url_class import SIBLINGS, UrlClass
 from larmspider.workdir.left import changing
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
     from larmspider.options import Settings
+    from larmspider.search.results import Document
     from larmspider.search.searcher import Searcher
 
 _FILE = "LARM_KNOWN_PATHS_FILE"
@@ -50,8 +54,8 @@ _MAX_ORDERS = 3
 """Parameters whose orders a rule can list completely."""
 _MAX_SEEN = 6
 """Orders of more parameters that a rule lists."""
-_MAX_EXCEPTIONS = 8
-"""Classes that the exception of a rule may name."""
+_MAX_EXCEPTIONS = SIBLINGS
+"""Classes that the exception of a rule may name: the first names of a folder are classes."""
 _NONE = "none fits this class alone"
 _NO_LINE = {
     WAITING: "none: its classes have rules of their own",
@@ -63,7 +67,8 @@ _NO_LINE = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A page that was not new; ``repeats`` is another URL with its text, or its answer."""
+    """A page that was not new; ``repeats`` is a URL that says the same, or its answer, or how its
+    text begins."""
 
     url: str
     found_on: str
@@ -128,7 +133,23 @@ def _sample(url: str, found_on: str, crawl: CrawlDir, searcher: Searcher | None)
     _, copies = searcher.copies(document)
     others = [hit.url for hit in copies if hit.url != url]
     least = min(others, key=lambda one: (len(_parameters(one)), len(one), one), default="")
-    return Sample(url, found_on, least)
+    return Sample(url, found_on, least or _like(document, found_on, crawl, searcher))
+
+
+def _like(document: Document, found_on: str, crawl: CrawlDir, searcher: Searcher) -> str:
+    """The page that leads to a page without copies, if it says nearly all of its text; else how the
+    text begins."""
+    said = _rows(document)
+    before = searcher.get(crawl.forms(found_on).exact) if found_on else None
+    if said and before is not None and len(said - _rows(before)) < NEW * len(said):
+        return found_on
+    begins = " ".join(f"{document.text} {document.rest}"[: 2 * SAID_BEGINS].split())
+    return f'says "{begins[:SAID_BEGINS]}"' if begins else ""
+
+
+def _rows(document: Document) -> set[tuple[str, ...]]:
+    words = f"{document.text} {document.rest}"[:MAX_TEXT].lower().split()
+    return set(zip(words, words[1:], words[2:], strict=False))
 
 
 def _parameters(url: str) -> dict[str, str]:
@@ -311,9 +332,9 @@ def rules_in(file: Path) -> str:
         raise ConfigError(f"{file}: {error}; expected a file to read, in UTF-8") from error
 
 
-def accept(trap: Trap, file: Path | None) -> Path:
-    """Add the rule of a trap to the operator's file. A missing file is created from the packaged
-    rules. Raises ConfigError."""
+def accept(trap: Trap, file: Path | None) -> tuple[Path, bool]:
+    """Add the rule of a trap to the operator's file; False if it has the rule. A missing file is
+    created from the packaged rules. Raises ConfigError."""
     if not trap.line:
         raise ConfigError(f"{trap.name}: rule: {trap.no_line}; expected a class that has one")
     if file is None:
@@ -322,14 +343,15 @@ def accept(trap: Trap, file: Path | None) -> Path:
             f" {trap.line}, in the settings of the project or by -s"
         )
     before = rules_in(file)
-    if trap.line not in before.splitlines():
-        said = f"{before}\n# {printable(trap.name)}: {trap.why}\n{trap.line}\n"
-        KnownPathsFilter.from_text(said, str(file))
+    is_there = trap.line in before.splitlines()
+    said = before if is_there else f"{before}\n# {printable(trap.name)}: {trap.why}\n{trap.line}\n"
+    KnownPathsFilter.from_text(said, str(file))
+    if not is_there:
         try:
             replace_file(file, said.encode())
         except OSError as error:
             raise ConfigError(f"{file}: {error.strerror}; expected a file to write") from error
-    return file
+    return file, not is_there
 
 
 def reject(trap: Trap, crawl: CrawlDir) -> Path:
@@ -338,8 +360,9 @@ def reject(trap: Trap, crawl: CrawlDir) -> Path:
     path = crawl.path / NOT_TRAPS
     try:
         before = path.read_text("utf-8") if path.exists() else ""
-        with changing(crawl.path, NOT_TRAPS):
-            replace_file(path, f"{before}{trap.name}\n".encode())
+        if trap.name not in before.split("\n"):
+            with changing(crawl.path, NOT_TRAPS):
+                replace_file(path, f"{before}{trap.name}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlDirError(f"{path} cannot be written: {error}") from error
     return path

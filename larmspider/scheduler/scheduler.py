@@ -369,6 +369,8 @@ class FrontierScheduler:
         if hosts := self._frontier.scripts.hosts():
             more = f" and {counted(len(hosts) - SHOWN, 'host')} more" if len(hosts) > SHOWN else ""
             set_value(stats.SCRIPT_HOSTS, printable(", ".join(hosts[:SHOWN]) + more))
+        if lines := self._frontier.traps.alike():
+            set_value(stats.ALIKE, "\n".join(map(printable, lines)))
         if lines := self._shortfalls(self._frontier):
             set_value(stats.SHORTFALLS, "\n".join(lines))
         self._frontier.backend.close()

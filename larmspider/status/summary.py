@@ -66,6 +66,8 @@ class Summary:
     """Hosts whose pages are empty without JavaScript."""
     shortfalls: tuple[str, ...] = ()
     """Why little of seeds' hosts is stored, a sentence a host."""
+    alike: tuple[str, ...] = ()
+    """Hosts that answered 200 with one text to many URLs, a sentence a host."""
     bodies_in: str = "page files"
     given_up: int = 0
     """Hosts that are left alone until the next run."""
@@ -142,6 +144,7 @@ class Summary:
             failed=failed,
             urls=urls,
             scripts=str(get(stats.SCRIPT_HOSTS, "")),
+            alike=tuple(str(get(stats.ALIKE, "")).splitlines()),
             shortfalls=tuple(str(get(stats.SHORTFALLS, "")).splitlines()),
             logins=str(get(stats.LOGIN_WAITS, "")),
             given_up=get(stats.HOSTS_GIVEN_UP, 0),
@@ -283,6 +286,10 @@ class Summary:
             yield f"{'little':<11} {line}"
         if (more := len(self.shortfalls) - SHOWN) > 0:
             yield f"{'little':<11} {counted(more, 'more host')}: {program.NAME} report names them"
+        for line in self.alike[:SHOWN]:
+            yield f"{'alike':<11} {line}"
+        if (more := len(self.alike) - SHOWN) > 0:
+            yield f"{'alike':<11} {counted(more, 'more host')}"
         yield from self._left(self.urls.get("queued", 0))
 
     def _known(self) -> Iterator[str]:

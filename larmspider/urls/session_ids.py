@@ -54,6 +54,16 @@ _LIKE_TOKEN = re.compile(r"(?=.*[0-9]|.+[A-Z])[0-9A-Za-z_-]{8,}")
 _LAST = "*"
 """Begins the name of a token in the last segment of a path: ``*12``, with its length. One that
 stands elsewhere, or behind segments without numbers, is named by these: ``/s/*12``."""
+_INSIDE = re.compile(
+    r"(?<![0-9A-Za-z%(])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{8,}(?![0-9A-Za-z])"
+)
+"""A part of a segment that is a token: ``/forum_sid=9f86d081_topic5``."""
+_LIKE_INSIDE = re.compile(r"(?<![0-9A-Za-z%(])(?=[A-Za-z]*[0-9])[0-9A-Za-z]{8,}(?![0-9A-Za-z])")
+"""A part in the place of these, of their length."""
+_PLAIN = re.compile(r"[A-Za-z]?[a-z]*[0-9]{0,4}")
+"""A word or a number beside such a part. Otherwise the whole segment is the token: a GUID."""
+_BEFORE_INSIDE = re.compile(r"[0-9A-Za-z]*[^0-9A-Za-z/]\Z")
+"""The word and the separator before a part; a token's name begins with them: ``sid=*8``."""
 _IN_SEGMENT = re.compile(rf"(;[^=;/]+)=({_DRAWN})(?=[;/]|\Z)")
 """A parameter behind a segment; its name begins with the semicolon: ``/item;trk=9f86d081884c``."""
 
@@ -107,7 +117,29 @@ def tokens_of(url: str) -> dict[str, str]:
         found |= dict.fromkeys(names, value)
     if ";" in path:
         found |= _IN_SEGMENT.findall(path)
+    for part, name in _parts(path, _INSIDE):
+        begin, end = part.span()
+        before = path[path.rfind("/", 0, begin) + 1 : begin]
+        rest = before + path[end:].partition("/")[0].partition(";")[0]
+        whole = _BARE_SEGMENT.fullmatch(before + part[0] + rest[len(before) :])
+        if whole is None or all(map(_PLAIN.fullmatch, re.split("[_-]", rest))):
+            found[name] = part[0]
     return found
+
+
+def _parts(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """The parts of a URL's segments that match ``tokens``, each with its name. Whole segments and
+    parameters are none."""
+    first = url.find("/", url.find("://") + 3) if "://" in url else 0
+    for part in tokens.finditer(url, max(0, first)):
+        begin, end = part.span()
+        behind = url[end : end + 1]
+        start = url.rfind("/", 0, begin) + 1
+        if (begin == start and behind in ("", "/", ";")) or ";" in url[start:begin]:
+            continue
+        before = _BEFORE_INSIDE.search(url, start, begin)
+        word = f"{_fixed(before[0][:-1])}{before[0][-1]}" if before else "^"
+        yield part, f"{word}*{len(part[0])}"
 
 
 def _segments(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
@@ -145,6 +177,9 @@ def without(url: str, names: Collection[str]) -> str:
                     parts[at - 1] += mark_of + more
                 del parts[at]
             head = "/".join(parts) if len(parts) > 3 or "://" not in head else f"{'/'.join(parts)}/"
+        for part, name in reversed([*_parts(head, _LIKE_INSIDE)]):
+            if name in names:
+                head = head[: part.start()] + head[part.end() :]
     if ";" in head:
         first, *rest = re.split("(;[^=;/]+=[^;/]*)", head)
         head = first + "".join(one for one in rest if one.partition("=")[0] not in names)

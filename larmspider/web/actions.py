@@ -199,7 +199,9 @@ def _judge_trap(site: Site, act: str, name: str) -> str:
         path = traps.reject(found[name], site.source.crawl)
         done = f"{name} is no trap ({path}): its URLs will be fetched"
     else:
-        path = traps.accept(found[name], traps.rules_file(site.source.settings, site.source.crawl))
+        path, _ = traps.accept(
+            found[name], traps.rules_file(site.source.settings, site.source.crawl)
+        )
         done = f"the rule of {name} is in {path}, for crawls that begin"
     logger.info("Control: %s", printable(done))
     return done

@@ -52,6 +52,21 @@ def test_all_notes_of_a_crawl_share_one_bound(backend: MemoryBackend) -> None:
     ]  # fmt: skip
 
 
+def test_a_kind_of_notes_may_have_a_bound_of_its_own(backend: MemoryBackend) -> None:
+    memory = NotesMemory(backend)
+    few = HostNotes(memory, "few", Seen, max_bytes=10 * Seen.least_bytes)
+    many = HostNotes(memory, "many", Seen)
+    for number in range(20):
+        for kind in (few, many):
+            kind.of(f"h{number}:80")
+            kind.touch(f"h{number}:80")
+            kind.save()
+        memory.trim()
+    assert 0 < len(few) <= 10
+    assert len(many) == 20
+    assert few.of("h0:80") is not None
+
+
 def test_a_value_that_a_caller_holds_stays_the_same_object(backend: MemoryBackend) -> None:
     """An answer is judged while other hosts take their turns."""
     memory = NotesMemory(backend, max_bytes=0)

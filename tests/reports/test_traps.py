@@ -29,6 +29,7 @@ from tests.support.frontier.walk import (
     repository,
     wiki,
 )
+from tests.support.servers.generators import document, page
 from tests.support.servers.scripted import Reply
 from tests.support.stored_crawl import StoredCrawl
 
@@ -120,13 +121,36 @@ def test_a_rule_goes_by_the_number_of_parameters_or_by_names_that_are_there(
     assert any(found)
 
 
-def test_a_bad_line_of_a_rule_file_is_named_and_nothing_is_added(tmp_path: Path) -> None:
+def test_a_rule_may_leave_out_as_many_classes_as_a_folder_has_names(tmp_path: Path) -> None:
+    news = [f"/news-{letter}/?C={n}&O=A" for letter in "abcdefghijkl" for n in range(3)]
+
+    def site(target: str) -> Reply:
+        if target in news:
+            return page("News", document(100 + news.index(target)))
+        reply = folders(target)
+        if target == "/":
+            reply.body += "".join(f"<a href='{one}'>news</a> " for one in news).encode()
+        return reply
+
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk = walk_in(tmp_path / "crawl", site)
+    trap = named(traps_in(CrawlDir(tmp_path / "crawl")), "h:80/**?C=*&O=*")
+    refuses = KnownPathsFilter.from_text(trap.line, "").reject_reason
+    refused = {one for one in walk.fetched if refuses(f"{H}{one}") is not None}
+    assert refused == {one for one in walk.fetched if "?" in one and "news" not in one}
+
+
+@pytest.mark.parametrize("has_line", [False, True])
+def test_a_bad_line_of_a_rule_file_is_named_and_nothing_is_added(
+    tmp_path: Path, has_line: bool
+) -> None:
     trap = Trap(EDIT, "h:80", "quarantined", 1, 1, line="url   ^https?://h/wiki$")
     file = tmp_path / "paths.txt"
-    file.write_text("url ^https?://h/a\nurl (unclosed\n")
+    before = f"url ^https?://h/a\nurl (unclosed\n{trap.line if has_line else ''}\n"
+    file.write_text(before)
     with pytest.raises(ConfigError, match=r"paths.txt:2: "):
         accept(trap, file)
-    assert file.read_text() == "url ^https?://h/a\nurl (unclosed\n"
+    assert file.read_text() == before
 
 
 def test_no_rule_fits_a_class_of_which_new_pages_are_fetched(tmp_path: Path) -> None:
@@ -178,12 +202,13 @@ def test_an_operator_accepts_or_rejects_a_class_by_command(crawl: CrawlDir, tmp_
         assert refused.status == 2
         assert why in refused.err
     file = tmp_path / "paths.txt"
-    for _ in range(2):
+    for did in ("added to", "is already in"):
         accepted = run("--accept", EDIT, "-s", f"LARM_KNOWN_PATHS_FILE={file}")
-        assert (accepted.status, "added to" in accepted.out) == (0, True)
+        assert (accepted.status, did in accepted.out) == (0, True)
     assert file.read_text().count("do=edit(?:[&;]|$)\n") == 1
     assert "server-status" in file.read_text()  # and the packaged rules
-    assert run("--reject", EDIT).status == 0
+    assert [run("--reject", EDIT).status for _ in range(2)] == [0, 0]
+    assert (crawl.path / "not-traps.txt").read_text() == f"{EDIT}\n"
     fetched = walk_in(crawl.path).fetched
     assert sum("do=edit" in target for target in fetched) > 20
     assert not any(trap.name == EDIT for trap in traps_in(crawl))

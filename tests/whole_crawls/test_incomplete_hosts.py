@@ -50,8 +50,8 @@ def half_of_the_views_fail(target, _number):
     return 200, HTML, b"<p>A view for the printer of nothing"
 
 
-def an_error_text(target, _number):
-    ticket = f"<p>An error has occurred. Name ticket {len(target)} to the help desk."
+def an_error_text(_target, number):
+    ticket = f"<p>An error has occurred. Name ticket {10**9 + number} to the help desk."
     return 200, HTML, ticket.encode()
 
 
@@ -142,6 +142,15 @@ def test_the_pages_of_a_faulty_application_are_stored_and_the_crawl_ends(crawled
     assert stored >= {server.url(f"/doc/{number}") for number in range(DOCUMENTS)}
     assert len(server.log) < 1_000
     assert f"{server.host} is left alone" not in crawled.ran.err
+
+
+def test_the_end_names_a_text_that_many_urls_answer(crawled):
+    said = [line for line in crawled.ran.out.splitlines() if line.startswith("alike ")]
+    (line,) = [one for one in said if crawled.servers["error-text"].host in one]
+    assert " answers 200 with one text to " in line
+    assert "An error has occurred. Name ticket" in line
+    shown = scrapy("traps", "-s", f"LARM_DIR={crawled.folder / 'crawl'}", cwd=crawled.folder)
+    assert '  says "An error has occurred. Name ticket' in shown.out, shown
 
 
 def test_hosts_and_explain_name_a_broken_view(crawled):

@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks import applications
 from benchmarks.traps import MOST, PAGES, count, healthy
-from tests.support.crawling import scrapy
-from tests.support.servers.applications import APPLICATIONS
+from tests.support.crawling import crawl, records, scrapy
+from tests.support.servers.application import documents
+from tests.support.servers.applications import APPLICATIONS, PublicInbox
 from tests.support.servers.generators import CONTENT, answer
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
@@ -59,6 +60,37 @@ def test_an_application_is_stored_and_its_crawl_ends(name: str, tmp_path: Path) 
         assert all(trap["line"] or trap["no_line"] for trap in traps)
     sample = traps[0]["samples"][0]["url"]
     assert "frontier     URL: stored" in scrapy("explain", sample, cwd=tmp_path).out
+
+
+def test_new_mails_of_an_archive_with_held_views_are_found_when_its_pages_are_due(
+    tmp_path: Path,
+) -> None:
+    app = PublicInbox(60)
+    if app.missing():
+        pytest.skip(app.wanted())
+    (tmp_path / "later.py").write_text(
+        "import time\nfrom larmspider.settings import *\n"
+        "def FRONTIER_CLOCK(): return time.time() + 2 * 86_400\n"
+    )
+    with app:
+        found = applications.count(app, tmp_path, "learn", "acting", LARM_REFRESH_PER_DAY="500")
+        assert len(found.stored) == 60
+        assert scrapy("traps", "--json", cwd=tmp_path).json["traps"]
+        app.deliver(documents(100), 60)
+        again = crawl(
+            app.seed,
+            tmp_path,
+            settings_module="later",
+            refresh="due",
+            LARM_TRAPS="learn",
+            LARM_REFRESH_PER_DAY="500",
+            LARM_KNOWN_PATHS_FILE=str(tmp_path / "known_paths.txt"),
+            LARM_HOST_MAX_PAGES=str(applications.MOST),
+        )
+        assert again.status == 0, again.err
+        stored = {app.document_of(one["url"]) for one in records(tmp_path / "crawl" / "store.log")}
+        assert stored >= app.documents()
+        assert len(app.documents()) == 100
 
 
 @pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")

@@ -102,6 +102,8 @@ BRANCHES = 2
 LEAST_LEAVES, LEAVES = 8, 20
 """A class is endless while at most 8 of its pages, and 1 in 20, lead to nothing new, and at most
 the same number of its URLs is linked twice."""
+MAX_SAID, SAID_BEGINS = 20, 60
+"""Texts of a host that several pages say, and characters that are kept of each."""
 LOOKED_AT, MAX_GROWING = 30, 100
 """Links of a page of each kind, and classes of a host, that are looked at for this."""
 ANY_PATH = "/**"
@@ -143,6 +145,15 @@ class Growth:
     @property
     def ends(self) -> bool:
         return max(self.leaves, len(self.shared)) > LEAST_LEAVES + self.pages // LEAVES
+
+
+class SaidText(msgspec.Struct, array_like=True):
+    """A text that ``pages`` of a host say, except for numbers and parts of their URLs. ``url``
+    names the first of these pages that was not new, ``begins`` is how its text begins."""
+
+    url: str
+    begins: str
+    pages: int = 0
 
 
 class ClassRecord(msgspec.Struct, array_like=True):
@@ -387,6 +398,8 @@ class HostTraps:
     """The fewest parameters of a class, by the shape of its path."""
     growing: dict[int, Growth] = field(default_factory=dict)
     """By group, in this run."""
+    said: dict[int, SaidText] = field(default_factory=dict)
+    """The texts of pages that were not new, by their error_signature()."""
 
     # URLs
 
@@ -659,6 +672,23 @@ class HostTraps:
                     changed |= record.is_blocked
         return changed
 
+    def note_said(self, signature: int, url: str, text: str) -> bool:
+        """A page with an answer 200 was not new. Returns whether enough pages say its text that an
+        error may be behind it."""
+        found = self.said.get(signature)
+        if found is None:
+            if len(self.said) >= MAX_SAID:
+                del self.said[min(self.said, key=lambda one: self.said[one].pages)]
+            begins = " ".join(text[: 2 * SAID_BEGINS].split())[:SAID_BEGINS]
+            found = self.said[signature] = SaidText(url, begins)
+        found.pages += 1
+        return found.pages >= LEAST_PAGES
+
+    def said_most(self) -> SaidText | None:
+        """The text that most pages say, if these are enough; else None."""
+        most = max(self.said.values(), key=lambda one: one.pages, default=None)
+        return most if most is not None and most.pages >= LEAST_PAGES else None
+
     def _credit(self, met: Met, url: str, found_on: str) -> None:
         """A page is new: credit the class of the page that links to it, and of the page that it is
         a part of (/mail/7/raw of /mail/7/)."""
@@ -769,10 +799,13 @@ class HostTraps:
         return [record for record in self.records.values() if record.is_blocked]
 
     def never(self, names: Container[str]) -> bool:
-        """Mark groups as no traps, by name_of(). Returns whether a group opens."""
+        """Mark groups as no traps, by name_of(), and no others. Returns whether a group opens."""
         changed = False
         for number, record in self.records.items():
-            if record.text and name_of(self.host, record.text) in names:
+            if not record.text or name_of(self.host, record.text) not in names:
+                if record.state is ClassState.NEVER:
+                    record.state = ClassState.OPEN  # the operator has taken it back
+            else:
                 if record.is_blocked or record.held:
                     self._open(record, 0 if record.wide else number)
                     changed = True
@@ -792,7 +825,8 @@ class HostTraps:
     # notes
 
     def pack(self) -> bytes:
-        return packed(TrapsNote(self.classes.pack(), self.records, sorted(self.opened)))
+        of = self.classes.pack(), self.records, sorted(self.opened), self.said
+        return packed(TrapsNote(*of))
 
     @classmethod
     def unpack(cls, data: bytes | None, host: str, budgets: Budgets | None = None) -> HostTraps:
@@ -802,7 +836,7 @@ class HostTraps:
             return traps
         note = msgspec.msgpack.decode(data, type=TrapsNote)
         traps.classes, traps.opened = UrlClasses.unpack(note.literals), set(note.opened)
-        traps.records = note.records
+        traps.records, traps.said = note.records, note.said
         for record in note.records.values():
             traps.views += record.pages if record.params and not record.wide else 0
             traps.repeats |= bool(record.samples)
@@ -813,11 +847,12 @@ class HostTraps:
 
 class TrapsNote(msgspec.Struct, array_like=True):
     """The note ``traps wiki:80``. New fields go to the end, with a default. ``literals`` as
-    UrlClasses packs them; ``records`` by group; ``opened`` as in HostTraps."""
+    UrlClasses packs them; ``records`` by group; ``opened`` and ``said`` as in HostTraps."""
 
     literals: bytes = b""
     records: dict[int, ClassRecord] = {}
     opened: list[int] = []
+    said: dict[int, SaidText] = {}
 
 
 def upper_share(new: int, judged: int) -> float:

@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from larmspider.extraction.fingerprint import error_signature
 from larmspider.extraction.novelty import Bloom, Sketch, apart_of, rows_of
+from larmspider.formatting import counted
 from larmspider.frontier.part import HostNotes, Part
 from larmspider.frontier.strategies import LATER, level_of
 from larmspider.items import REDIRECT, REQUISITE, Page
@@ -65,6 +67,10 @@ COPIES = 4
 """Pages that say nothing new and count as copies of one; more of them use up budgets."""
 _REVISION = re.compile(r"[/=](?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}(?=[/?&;.]|$)")
 """A hash in a URL: a page of a revision is not a version of a manual, of which each counts."""
+MAX_BYTES = 16 << 20
+"""Memory of what is known of the hosts, as estimated: 100,000 classes take 20 MB."""
+MAX_SAID_TEXT = 4_000
+"""Characters of a page that may be an error page, as others of its host."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -126,7 +132,7 @@ class _Notes(HostNotes[_Known]):
     little; an eviction writes all of them."""
 
     def __init__(self, memory: NotesMemory, prepare: Any) -> None:
-        super().__init__(memory, "traps", _Known, prepare=prepare)
+        super().__init__(memory, "traps", _Known, prepare=prepare, max_bytes=MAX_BYTES)
         self._backend = memory.backend
 
     def save(self) -> None:
@@ -171,6 +177,8 @@ class TrapWatch(Part):
         self._hosts = _Notes(frontier.notes, self._prepare)
         self._opening: set[str] = set()
         """Hosts with held URLs that are to be handed out again."""
+        self._alike: dict[str, None] = {}
+        """Hosts of which many pages say one text, in this run."""
 
     # what is known
 
@@ -181,6 +189,8 @@ class TrapWatch(Part):
         traps.host, traps.budgets = host, self._budgets
         known.shown = Sketch.unpack(note(SHOWN.format(host=host)))
         traps.seen = Bloom.unpack(note(VALUES.format(host=host)))
+        if traps.never(self._names):
+            self._opening.add(host)
         known.saved_shown = known.shown.size
         known.pages = sum(r.judged for r in traps.records.values())
         known.saved_pages = known.shown_pages = known.pages
@@ -207,6 +217,18 @@ class TrapWatch(Part):
     def forget(self, host: str) -> None:
         self._hosts.forget(host)
         self._opening.discard(host)
+        self._alike.pop(host, None)
+
+    def alike(self) -> list[str]:
+        """A sentence for each host that answered 200 with one text to many URLs in this run."""
+        found = ((host, self.known(host).said_most()) for host in self._alike)
+        return [
+            f"{host.removesuffix(':80').removesuffix(':443')} answers 200 with one text to"
+            f" {counted(said.pages, 'URL')} that had nothing new, such as {said.url}:"
+            f' "{said.begins}"; look whether that is an error'
+            for host, said in found
+            if said is not None
+        ]
 
     def _read_names(self) -> bool:
         """True: the operator has changed the file."""
@@ -217,14 +239,20 @@ class TrapWatch(Part):
             if changed == self._read:
                 return False
             self._names = frozenset(self._not_traps.read_text("utf-8").split("\n"))
+        except FileNotFoundError:
+            if not self._read:
+                return False
+            changed, self._names = 0, frozenset()
         except (OSError, ValueError):
             return False
         self._read = changed
         return True
 
     def save(self) -> None:
+        before = self._names
         if self._read_names():
-            for host in {name.partition("/")[0].partition(" ")[0] for name in self._names}:
+            names = before | self._names
+            for host in {name.partition("/")[0].partition(" ")[0] for name in names}:
                 if host in self._frontier.hosts and self.known(host).never(self._names):
                     self._hosts.touch(host)
                     self._hosts.of(host).urgent = True
@@ -288,6 +316,10 @@ class TrapWatch(Part):
                 known.traps.views_by_path += 1
                 known.traps.views += 1
             known.traps.note_view(met, page.url, of)
+        if share < NEW and _may_be_error(page):
+            signature = int.from_bytes(error_signature(page), "big")
+            if known.traps.note_said(signature, page.url, page.text):
+                self._alike[entry.host] = None
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
         if known.traps.opened and self._mode == LEARN:
@@ -387,6 +419,12 @@ class TrapWatch(Part):
             known.urgent = True
             self._opening.discard(host)
         return False
+
+
+def _may_be_error(page: Page) -> bool:
+    """Whether the page is short, and of a type that applications answer with an error in."""
+    is_short = page.status == 200 and 0 < len(page.text) <= MAX_SAID_TEXT
+    return is_short and ("html" in page.mime or page.mime == "text/plain")
 
 
 def _view_of(page: Page, met: Met, traps: HostTraps) -> str:

@@ -74,6 +74,10 @@ def test_tokens_and_what_is_left() -> None:
         ("http://h/s/aBcDefGhij/b", ["/s/*10"], "http://h/s/b"),
         ("http://h/s/1764501234/b", ["/s/*10"], "http://h/s/b"),
         ("http://h/s/9f86d081;n=1/b", ["/s/*8"], "http://h/s;n=1/b"),
+        ("http://h/my-forum-9f86d081-x/b", ["forum-*8"], "http://h/my-forum--x/b"),
+        ("http://h/t5-9f86d081.html", ["*-*8"], "http://h/t5-.html"),
+        ("http://h/~9f86d081/b", ["~*8"], "http://h/~/b"),
+        ("http://h/9f86d081,t5", ["^*8"], "http://h/,t5"),
     ],
 )
 def test_a_segment_that_is_a_token_is_named_by_its_place(
@@ -124,7 +128,7 @@ def run(text: Callable[[str], str], link: str, items: int = 8) -> SessionSite:
         new = token(next(numbers))
         some = items if len(here.fetched) < 40 else 0  # else it has no end
         links = tuple(link.format(n=n, t=new, u=new[::-1]) for n in range(some))
-        name = re.split("[&;]", target.partition("n=")[2])[0]
+        name = re.split("[&;.-]", target.partition("n=")[2])[0]
         return Answer(f"{text(target)} item {name} visitor {next(numbers)}", links=links)
 
     here = SessionSite(answer)
@@ -143,6 +147,11 @@ def run(text: Callable[[str], str], link: str, items: int = 8) -> SessionSite:
         "/{t}/n={n}",
         "/s/{t}/{n}",
         "/{n}x/{t}",
+        "/forum-{t}-x/n={n}",
+        "/forum_sid={t}_n={n}",
+        "/n={n}-{t}.html",
+        "/~{t}/n={n}",
+        "/show,{t},n={n}.htm",
     ],
 )
 def test_session_ids_of_any_name_do_not_make_a_site_infinite(link: str) -> None:

@@ -16,6 +16,7 @@ from larmspider.learned.traps.host_traps import (
     HostTraps,
 )
 from larmspider.learned.traps.trap_watch import LEARN, REPORT
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.walk import H, Walk
 from tests.support.servers.generators import document, page
 from tests.support.servers.scripted import Reply
@@ -84,6 +85,23 @@ def test_the_operator_lets_go_of_a_class_while_the_crawl_runs(tmp_path: Path) ->
     walk.frontier.checkpoint({})
     walk.run()
     assert {f"/item?n={number}" for number in range(120)} <= {*walk.fetched}
+
+
+@pytest.mark.parametrize("in_a_run", [True, False])
+def test_the_operator_takes_back_that_a_class_is_no_trap(tmp_path: Path, in_a_run: bool) -> None:
+    """Such a class can be held again, in the same run or the next one."""
+    file, backend = tmp_path / "not-traps.txt", MemoryBackend(Disk())
+    walk = Walk(barren, backend, budgets=FEW, not_traps=file).run()
+    file.write_text("h:80/item?n=*\n")
+    walk.frontier.checkpoint({})
+    walk.run(60).frontier.checkpoint({})
+    assert not walk.frontier.backend.counts().held
+    assert class_of(walk.traps.known("h:80"), f"{H}/item?n=1").state is ClassState.NEVER
+    file.unlink()
+    if not in_a_run:
+        walk = Walk(barren, backend, budgets=FEW, not_traps=file)
+    walk.frontier.checkpoint({})
+    assert walk.run(len(walk.fetched) + 20).frontier.backend.counts().held
 
 
 def test_revisions_of_known_names_in_a_path_are_held_and_new_names_are_not() -> None:

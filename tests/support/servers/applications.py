@@ -11,7 +11,7 @@ They run on a free port of a loopback address, in a temporary folder, and end by
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import cached_property, partial
 from pathlib import Path
@@ -254,21 +254,25 @@ class PublicInbox(Application):
         inbox = self.folder / "works.git"
         where = [inbox, self.url(self.start), "works@wiki.example"]
         self.run("public-inbox-init", "-V1", "-L", "basic", "works", *where)
-        lines: list[bytes] = []
-        every = documents(self.count)
-        for one in every:
+        self.deliver(documents(self.count))
+        return ["public-inbox-httpd", "-W0", "-l", f"{self.address}:{self.port}"]
+
+    def deliver(self, every: Sequence[Document], begin: int = 0) -> None:
+        """The mails from number ``begin`` on arrive."""
+        inbox, lines = self.folder / "works.git", list[bytes]()
+        for one in every[begin:]:
             mail = self._mail(one, every[one.number - one.number % THREAD]).encode()
             digest = hashlib.sha1(_message_id(one.number).encode()).hexdigest()
             lines.append(b"commit refs/heads/master")
             sent = b"committer Writer <writer@wiki.example> %d +0000"
             lines.append(sent % _time_of(one.number))
             lines.append(b"data 4\nmail")
+            lines += [b"from refs/heads/master^0"] * (0 < begin == one.number)
             lines.append(f"M 100644 inline {digest[:2]}/{digest[2:]}".encode())
             lines.append(b"data %d\n%s" % (len(mail), mail))
         given = b"\n".join([*lines, b""])
         self.run("git", "--git-dir", inbox, "fast-import", "--quiet", given=given)
         self.run("public-inbox-index", "-L", "basic", inbox)
-        return ["public-inbox-httpd", "-W0", "-l", f"{self.address}:{self.port}"]
 
     def _mail(self, one: Document, first: Document) -> str:
         """The first one of a thread, or an answer in it."""
