@@ -10,7 +10,7 @@ from io import BytesIO
 from benchmarks.valid_documents.made import Made
 from benchmarks.valid_documents.words import ASIAN, EASTERN, LATIN, RIGHT_TO_LEFT, Words
 from tests.support.documents import packages
-from tests.support.documents.corpus import zipped
+from tests.support.documents.corpus import vsdx, zipped
 from tests.support.documents.packages import OPEN, A, S, cell, lines, para, rels, word
 
 SCRIPTS = (*LATIN, *EASTERN, *RIGHT_TO_LEFT, *ASIAN)
@@ -33,6 +33,7 @@ def files() -> Iterator[Made]:
     yield from _epubs()
     yield from _rtfs()
     yield from _xps()
+    yield from _vsdxs()
 
 
 # Forms of any package
@@ -507,3 +508,22 @@ def _xps() -> Iterator[Made]:
             }
         )
         yield Made("XPS", f"{number}.xps", body, " ".join(words.all))
+
+
+# vsdx
+
+
+def _vsdxs() -> Iterator[Made]:
+    for number, script in enumerate(SCRIPTS):
+        words = Words(f"vsdx {number}")
+        shapes = (
+            f"<Shape><Text><cp IX='0'/>{words(script)}\n<pp IX='1'/>{words(script)}\n</Text></Shape>"
+            f"<Shape><Shapes><Shape><Text>{words(script)} <fld IX='0'>{words(script)}</fld></Text>"
+            f"</Shape></Shapes><Text>{words(script)}</Text></Shape><Shape><Section N='Property'>"
+            f"<Row><Cell N='Label' V='{words(script)}'/><Cell N='Value' V='{words(script)}'/></Row>"
+            "</Section></Shape>"
+        )
+        body = vsdx(shapes, f"<Page Name='{words(script)}'/>")
+        if number % 2:
+            body = _each(body, _wide)
+        yield Made("vsdx", f"{number}.vsdx", body, " ".join(words.all))

@@ -43,7 +43,9 @@ _SHOWN = (
 
 def files(folder: Path, wanted: set[str]) -> Iterator[Made]:
     """``wanted``: formats, all if empty."""
-    if not wanted or "pdf" in wanted:
+    if (not wanted or "pdf" in wanted) and not shutil.which("pdftotext"):
+        print("pdftotext is not installed: PDF files are left out", file=sys.stderr)
+    elif not wanted or "pdf" in wanted:
         yield from _by("reportlab", _is_importable("reportlab"), _reportlab)
         yield from _by("chromium", shutil.which("chromium"), lambda: _chromium(folder))
         yield from _by("groff", shutil.which("groff"), _groff)

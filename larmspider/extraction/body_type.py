@@ -92,6 +92,16 @@ _SIGNATURES = (
     (b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
     (b"\0asm\1\0", "application/wasm"),
     (b"\xed\xab\xee\xdb", "application/x-rpm"),
+    (b"!BDN", "application/vnd.ms-outlook-pst"),
+    (b"\0\1\0\0Standard ", "application/x-msaccess"),
+    (b"\x31\xbe\0\0", "application/x-mswrite"),  # Word for DOS, too
+    (b"\x32\xbe\0\0", "application/x-mswrite"),
+    (b"\x06\x06\xed\xf5\xd8\x1d\x46\xe5", "application/x-indesign"),
+    (b"HWP Document File", "application/x-hwp"),
+    (b"\0\0\2\0\4\4", "application/vnd.lotus-1-2-3"),
+    (b"\0\0\2\0\6\4", "application/vnd.lotus-1-2-3"),
+    (b"\0\0\x1a\0", "application/vnd.lotus-1-2-3"),
+    (b"ITOLITLS", "application/x-ms-reader"),
     (b"!<arch>\ndebian-binary", "application/vnd.debian.binary-package"),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
     (b"OggS\0", "audio/ogg"),
@@ -200,7 +210,7 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
     open files. As in browsers (WHATWG MIME Sniffing 7) text/plain is not read as HTML.
     """
     mime = declared_type(content_type)
-    if mime == "text/html" and _ORDINARY_PAGE.match(body):
+    if mime == "text/html" and _ORDINARY_PAGE.match(body) and not _has_document(body):
         return mime  # in 1 us: this is nearly every body of most crawls
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     found = _found(body, look or type_outside)
@@ -213,6 +223,12 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
     if said and reader_of(mime):
         return _believed(mime, body, name)
     return _unsaid(mime, body, name, said=said)
+
+
+def _has_document(body: bytes) -> bool:
+    """Whether a document may stand behind a warning of PHP. The warning came before the header that
+    says what it is, so PHP has sent it as a page."""
+    return body.find(b"%PDF-", 0, _PDF_JUNK) >= 0 or body.find(_ZIP_STARTS[0], 0, _PDF_JUNK) >= 0
 
 
 def declared_type(content_type: str) -> str:
@@ -550,6 +566,9 @@ OLE_NAMES = {
     "VisioDocument": "application/vnd.visio",
     "Quill": "application/x-mspublisher",
     "MatOST": "application/vnd.ms-works",
+    "BodyText": "application/x-hwp",
+    "NativeContent_MAIN": "application/x-quattro-pro",
+    "PP40": "application/vnd.ms-powerpoint",
 }
 """Names in the top folder of an OLE file, and the types that they prove; the first match counts."""
 _MIMETYPE = re.compile(

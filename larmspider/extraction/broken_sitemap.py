@@ -53,7 +53,7 @@ def text_of(body: bytes) -> str:
         return body.decode("utf-16", "replace")
     found = _ENCODING.search(body, 0, HEAD_BYTES)
     encoding = webencodings.lookup(found[1].decode()) if found else None
-    if encoding is None or encoding.name == "utf-8":
+    if encoding is None or encoding.name.startswith("utf-"):  # .NET declares UTF-16 in UTF-8
         return body.decode("utf-8-sig", "surrogateescape")
     return str(encoding.codec_info.decode(body, "replace")[0])
 

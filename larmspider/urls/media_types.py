@@ -40,6 +40,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
         "pptm",
         _OFFICE,
     ),
+    ("application/vnd.ms-visio.drawing", "vsdx vsdm vstx vstm vssx vssm", _OFFICE),
     (ODF + "text", "odt", _OFFICE),
     (ODF + "text-template", "ott", _OFFICE),
     (ODF + "text-master", "odm", _OFFICE),
@@ -117,10 +118,20 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
     ("application/x-ole-storage", "", _APART + "ole"),
     ("application/vnd.visio", "vsd", _APART + "ole"),
-    ("application/vnd.ms-visio.drawing", "vsdx", _APART + "unknown"),
     ("application/vnd.ms-project", "mpp", _APART + "ole"),
     ("application/x-mspublisher", "pub", _APART + "ole"),
     ("application/vnd.ms-works", "wps", _APART + "unknown"),
+    ("application/x-mswrite", "wri", _APART + "unknown"),
+    ("application/vnd.lotus-1-2-3", "123 wks wk1 wk3 wk4", _APART + "unknown"),
+    ("application/x-quattro-pro", "qpw wb1 wb2 wb3 wq1 wq2", _APART + "unknown"),
+    ("application/x-hwp", "hwp", _APART + "unknown"),
+    ("application/x-dbf", "dbf", _APART + "unknown"),
+    ("application/x-msaccess", "mdb accdb", _APART + "unknown"),
+    ("application/vnd.ms-outlook-pst", "pst ost", _APART + "unknown"),
+    ("application/x-mobipocket-ebook", "mobi azw azw3", _APART + "unknown"),
+    ("application/x-ms-reader", "lit", _APART + "unknown"),
+    ("application/x-indesign", "indd", _APART + "unknown"),
+    ("image/vnd.dwg", "dwg", _APART + "unknown"),
     ("application/vnd.wordperfect", "wpd", _APART + "unknown"),
     ("application/onenote", "one", _APART + "unknown"),
     ("application/vnd.ms-htmlhelp", "chm", _APART + "unknown"),
@@ -132,6 +143,9 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-lzip", "lz", _APART + "unknown"),
     ("application/x-lz4", "lz4", _APART + "unknown"),
     ("application/x-compress", "z", _APART + "unknown"),
+    ("application/x-cpio", "cpio", _APART + "unknown"),
+    ("application/vnd.ms-cab-compressed", "cab", _APART + "unknown"),
+    ("application/x-arj", "arj", _APART + "unknown"),
     ("application/x-7z-compressed", "7z", _APART + "sevenzip"),
     ("application/vnd.rar", "rar", _APART + "unknown"),
     ("application/x-rar-compressed", "", _APART + "unknown"),
@@ -165,7 +179,7 @@ _NO_PROSE = frozenset(
 """Texts for browsers alone, and markup: not read."""
 
 WRAPPED = frozenset(
-    {"application/vnd.ms-visio.drawing", "application/vnd.ms-xpsdocument"}
+    {"application/vnd.ms-xpsdocument"}
     | {f"application/vnd.apple.{name}" for name in ("pages", "numbers", "keynote")}
 )
 """Types of zip files that no reader of ours knows."""

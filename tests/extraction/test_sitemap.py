@@ -107,6 +107,7 @@ WARNING = b"<br />\n<b>Warning</b>:  x() in <b>/a.php</b> on line <b>3</b><br />
         (urlset("/a", "/b").replace(b"/a", b"/gr\xfcn"), ["gr%FCn", "b"]),
         (urlset("/gr\u00fcn", "/b", "/c").replace(b"/b", b"/\xfc"), ["gr%C3%BCn", "%FC", "c"]),
         (urlset("/gr\u00fcn&x").decode().encode("utf-16"), ["gr%C3%BCn&x"]),
+        (b"<?xml version='1.0' encoding='utf-16'?>" + urlset("/gr\u00fcn"), ["gr%C3%BCn"]),
         (
             urlset("/gr\u00fcn&x")
             .replace(b"?>", b" encoding='latin1'?>")

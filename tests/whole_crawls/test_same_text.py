@@ -3,6 +3,7 @@ mail: each has the same text everywhere."""
 
 from __future__ import annotations
 
+from binascii import b2a_uu
 from email.message import EmailMessage
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ from larmspider.items import part_url
 from larmspider.search.searcher import Searcher
 from tests.support.crawling import crawl
 from tests.support.documents.corpus import SAMPLES, zipped
+from tests.support.documents.pictures import XMP, exif, heif, saved
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.scripted import Request, ScriptedServer
 
@@ -32,10 +34,34 @@ TEXTS = {
     "page.xhtml": '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head>'
     "<title>Quay</title></head><body><p>the east quay</p></body></html>",
 }
+QUERY = (
+    '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    ' xmlns:db="urn:oasis:names:tc:opendocument:xmlns:database:1.0"><office:body><office:database>'
+    '<db:queries><db:query db:name="Late ships" db:command="SELECT ship"/></db:queries>'
+    "</office:database></office:body></office:document-content>"
+)
 FILES = {name: text.encode() for name, text in TEXTS.items()} | {
     f"sample.{name}": sample.body for name, sample in SAMPLES.items()
 }
 FILES["latin.txt"] = "Schöne Grüße vom Kai, der Kran ist geölt.".encode("latin-1")
+MAILS = [f"From: {name}@h.example\nSubject: {name}\n\nfirst {name}\n" for name in ("ada", "bob")]
+MEMBERS = {"late.mmdf": "2.eml", "old.rmail": "1.eml", "plan.uu": "plan.docx"}
+"""Files whose text is in a part."""
+FILES |= {
+    "late.mmdf": "".join(f"\1\1\1\1\n{mail}\1\1\1\1\n" for mail in MAILS).encode(),
+    "old.rmail": b"BABYL OPTIONS:\n\x1f\x0c\n0,,\n*** EOOH ***\n%b\x1f" % MAILS[0].encode(),
+    "plan.uu": b"begin 644 plan.docx\n%b`\nend\n"
+    % b"".join(
+        b2a_uu(SAMPLES["docx"].body[at : at + 45]) for at in range(0, len(SAMPLES["docx"].body), 45)
+    ),
+    "ships.odb": zipped(
+        {"mimetype": "application/vnd.oasis.opendocument.base", "content.xml": QUERY}
+    ),
+    "quay.heic": heif(b"heic"),
+    "quay.avif": heif(b"avif", is_inside=True, version=1),
+    "quay.jpg": saved("JPEG", exif=exif()),
+    "quay.webp": saved("WEBP", exif=exif(), xmp=XMP),
+}
 FILES["program"] = b"\x7fELF" + bytes(range(256)) * 8
 
 
@@ -50,7 +76,7 @@ def a_mail() -> bytes:
 
 def names() -> list[str]:
     """Names of the files; of an archive or mailbox the name of a part instead."""
-    insides = {f"sample.{name}": sample.part for name, sample in SAMPLES.items()}
+    insides = MEMBERS | {f"sample.{name}": sample.part for name, sample in SAMPLES.items()}
     return [f"{name}/{inside}" if (inside := insides.get(name)) else name for name in FILES]
 
 
@@ -97,5 +123,6 @@ def test_a_file_has_the_same_text_wherever_it_lies(tmp_path: Path) -> None:
     searcher = Searcher.open(tmp_path / "crawl" / "index")
     on_share = texts(searcher, places[0])
     assert "nothing" not in on_share.values()
+    assert [name for name, text in on_share.items() if not text] == ["program"]
     for place in places[1:]:
         assert texts(searcher, place) == on_share, place

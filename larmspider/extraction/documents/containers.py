@@ -42,8 +42,10 @@ _ELEMENT = re.compile(r"<(?:\w+:)?(Override|Default|Relationship)\b([^<>]*+)>")
 _ATTRIBUTE = re.compile(r"""(?<![\w:])([\w:]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
 _MAIN = re.compile(r"(.+?)(?:\.main)?\+xml")
 _KNOWN = {
-    "application/vnd.ms-visio.drawing": "application/vnd.ms-visio.drawing",
-    "application/vnd.ms-visio.drawing.macroenabled": "application/vnd.ms-visio.drawing",
+    f"application/vnd.ms-visio.{kind}{macros}": "application/vnd.ms-visio.drawing"
+    for kind in ("drawing", "template", "stencil")
+    for macros in ("", ".macroenabled")
+} | {
     "application/vnd.ms-package.xps-fixeddocumentsequence": "application/vnd.ms-xpsdocument",
     "application/vnd.ms-excel.sheet.binary.macroenabled.main": (
         "application/vnd.ms-excel.sheet.binary.macroenabled.12"

@@ -1,4 +1,9 @@
-"""Markdown: the text as it stands, the first heading as title, the links of CommonMark."""
+"""Markdown: the text as it stands, the first heading as title, the links of CommonMark.
+
+Read are links, references, URLs in angle brackets, anchors of HTML, and bare URLs as GitHub reads
+them. Marks of headings, lists and emphasis stay in the text; front matter is text; links of wikis
+(``[[page]]``) are no links.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +39,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
     builder = DocumentBuilder()
     rest = add_links(text, builder)
-    return text_page(text, charset, url, builder, urls=urls_in(rest))
+    urls = (found.rstrip("~") for found in urls_in(html.unescape(rest)))
+    return text_page(text, charset, url, builder, urls=urls)
 
 
 def add_links(text: str, builder: DocumentBuilder) -> str:

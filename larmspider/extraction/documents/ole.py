@@ -12,11 +12,13 @@ import olefile
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
-_BEFORE_OLE = (b"\xdb\xa5", b"\x9b\xa5", b"\xfe\x37\0", b"\x31\xbe\0\0", b"\x32\xbe\0\0")
-"""First bytes of documents of Word 1 and 2, Word for DOS and Write."""
+_ROOT = "Root Entry".encode("utf-16-le")
+"""The name of the top folder of every OLE file (MS-CFB 2.6.2)."""
 SIGNATURE = b"\xd0\xcf\x11\xe0"
 NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
+_SHORTEST_USER = 28
+"""Bytes of the stream Current User, since PowerPoint 97."""
 _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  # MS-PPT 2.3.2
 
 
@@ -69,11 +71,22 @@ def _text(value: bytes | str | None, codepage: str) -> str:
     return value or ""
 
 
+def _is_old_powerpoint(body: bytes) -> bool:
+    with opened(body) as file:
+        if not file.exists("PowerPoint Document"):
+            return bool(file.exists("PP40"))
+        return not file.exists("Current User") or file.get_size("Current User") < _SHORTEST_USER
+
+
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     """Metadata of .doc and .ppt, whose text has no reader in the base install."""
-    if body.startswith(_BEFORE_OLE):
-        raise Unread(Outcome.NO_READER, "nothing reads what Word wrote before version 6")
+    if not body.startswith((SIGNATURE, bytes(8))) and _ROOT not in body:
+        why = "nothing reads it: Word wrote it before version 6, or another program"
+        raise Unread(Outcome.NO_READER, why)
     refuse_encrypted(body)
     builder = DocumentBuilder()
     ole_metadata(body, builder)
-    raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, builder.page(url))
+    page = builder.page(url)
+    if _is_old_powerpoint(body):
+        raise Unread(Outcome.NO_READER, "nothing reads what PowerPoint wrote before 97", page)
+    raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, page)

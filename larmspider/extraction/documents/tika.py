@@ -48,6 +48,8 @@ _ASKED_AFTER = frozenset(
 _HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
 """Outcomes of a first reader after which Tika is tried. Workbooks that are only protected against
 changes are encrypted, with a well-known password."""
+_NOT_COMPILED = frozenset({"application/x-msaccess"})
+"""Its reader lacks its tables in the library, and prints where it failed."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
@@ -82,7 +84,7 @@ def helped(mime: str, body: bytes, page: Page) -> Page:
         second.modified = page.modified or second.modified
         _add_links(second, page)
         return second
-    elif page.unread.startswith(Outcome.NO_READER) and mime in READ:
+    elif page.unread.endswith(NEEDS_ANOTHER) and mime in READ:
         page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
     return page
 
@@ -91,6 +93,8 @@ def _is_asked(mime: str, page: Page) -> bool:
     if page.text:
         return mime in MERGED and not page.unread
     outcome = page.unread.partition(":")[0]
+    if mime in _NOT_COMPILED:
+        return False
     if outcome == Outcome.DAMAGED and module_of(mime) == "pdf":
         return True
     return module_of(mime) in _ASKED_AFTER and outcome in _HELPED

@@ -395,3 +395,41 @@ def test_a_uuencoded_file_by_itself_has_its_file_as_a_part() -> None:
 @pytest.mark.parametrize("text", ["begin 644 x", "begin 7 days\nbefore the\nend"])
 def test_a_text_that_begins_as_uuencode_stays(text: str) -> None:
     assert read(ONE + text.encode()).text.endswith(" ".join(text.split()))
+
+
+# Bodies of other kinds.
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "text"),
+    [
+        ("text/rtf", rb"{\rtf1 the \b crane}", "the crane"),
+        ("text/calendar", b"BEGIN:VEVENT\nSUMMARY:crane\\, north\nEND:VEVENT\n", "crane, north"),
+        ("text/enriched", b"<bold>the</bold> <param>red</param>crane << 5 t", "the crane < 5 t"),
+        ("text/x-log", b"the crane", "the crane"),
+        ("text/css", b"the {crane}", "the {crane}"),
+    ],
+)
+def test_a_body_of_another_kind_of_text_is_read_by_its_kind(kind, body, text):
+    page = read(HEAD + b"Content-Type: %b\r\n\r\n%b" % (kind.encode(), body))
+    assert text in (page.text or "") or text in page.parts[0].text
+    assert not any("rtf1" in part.text for part in page.parts)
+    assert "rtf1" not in page.text
+    assert "<bold>" not in page.text
+
+
+def test_an_encrypted_mail_says_so():
+    body = HEAD + (
+        b'Subject: secret\r\nContent-Type: multipart/encrypted; protocol="application/'
+        b'pgp-encrypted"; boundary=b\r\n\r\n--b\r\nContent-Type: application/pgp-encrypted\r\n\r\n'
+        b"Version: 1\r\n--b\r\nContent-Type: application/octet-stream\r\n\r\n"
+        b"-----BEGIN PGP MESSAGE-----\r\nhQEMA\r\n-----END PGP MESSAGE-----\r\n--b--\r\n"
+    )
+    page = read(body)
+    assert [part.unread for part in page.parts] == ["encrypted: it is encrypted for its recipients"]
+    assert (page.title, "hQEMA" in page.text) == ("secret", False)
+
+
+def test_a_mail_whose_lines_end_as_on_an_old_mac():
+    page = read(b"Subject: old\rFrom: a@h.example\r\rthe crane\ris locked\r")
+    assert (page.title, page.text.endswith("is locked")) == ("old", True)

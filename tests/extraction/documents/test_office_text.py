@@ -61,11 +61,12 @@ def test_an_element_joins_letters(element, word):
         *(('<w:result w:val="2"/>', ""), ('<w:result w:val="-1"/>', "")),
     ],
 )
-def test_a_list_of_an_old_form_shows_what_was_chosen(chosen, word):
+@pytest.mark.parametrize("separator", ["", '<w:fldChar w:fldCharType="separate"/>'])
+def test_a_list_of_an_old_form_shows_what_was_chosen(chosen, word, separator):
     entries = '<w:listEntry w:val="one"/><w:listEntry w:val="two"/>'
     begin = f"<w:ffData><w:ddList>{chosen}{entries}</w:ddList></w:ffData>"
     run = f'<w:fldChar w:fldCharType="begin">{begin}</w:fldChar>'
-    code = '<w:instrText> FORMDROPDOWN </w:instrText><w:fldChar w:fldCharType="end"/>'
+    code = f'<w:instrText> FORMDROPDOWN </w:instrText>{separator}<w:fldChar w:fldCharType="end"/>'
     assert words(para(f"<w:r><w:t>a </w:t>{run}{code}</w:r>")) == ["a", *word.split()]
 
 

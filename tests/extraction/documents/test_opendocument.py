@@ -1,6 +1,7 @@
 """OpenDocument in a zip file and in one XML file: each test is of both."""
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -247,3 +248,41 @@ def test_a_database_is_read_but_for_its_rows():
     mime = document_type(body, "ships.odb", "application/octet-stream")
     page = parts.read(mime, body, "http://h/ships.odb", None)
     assert (mime, page.text) == (ODF + "base", "Late ships SELECT ship Which ship")
+
+
+def old(body: bytes) -> bytes:
+    """``body`` with the namespaces of OpenOffice.org 1."""
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    return zipped(
+        {
+            name: re.sub(r"urn:oasis:names:tc:opendocument:xmlns:(\w+):1.0", OLD, text)
+            for name, text in files.items()
+        }
+    )
+
+
+OLD = r"http://openoffice.org/2000/\1"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<text:h>Head</text:h><text:p>one<text:tab/>two</text:p>", "Head one two"),
+        (
+            "<text:p>word<text:footnote><text:footnote-citation>1</text:footnote-citation>"
+            "<text:footnote-body><text:p>note</text:p></text:footnote-body></text:footnote>s</text:p>",
+            "word s note",
+        ),
+        ("<text:p>a<draw:text-box><text:p>box</text:p></draw:text-box>b</text:p>", "a b box"),
+        (
+            "<table:table table:name='S'><table:table-row><table:table-cell table:value='2'>"
+            "<text:p>cell</text:p></table:table-cell></table:table-row></table:table>",
+            "cell",
+        ),
+    ],
+)
+def test_files_of_openoffice_1_are_read(body, text):
+    made = old(opendocument(body))
+    page = parts.read(document_type(made, "a.sxw"), made, "http://h/a.sxw", None)
+    assert page.text.split() == text.split()

@@ -5,6 +5,7 @@ import io
 import zlib
 
 import pikepdf
+import pypdfium2.raw as pdfium_c
 import pytest
 
 from larmspider.extraction.documents import parts
@@ -35,6 +36,17 @@ def notes(body: bytes) -> str:
 
 def urls(body: bytes) -> list[str]:
     return sorted(link.url for link in read(body).links)
+
+
+def test_a_letter_beyond_unicode_costs_no_text(monkeypatch):
+    """A font may map a letter to any number; PDFium gives it as it is."""
+    known = pdfium_c.FPDFText_GetUnicode
+    odd = (0xE0E0E0, 0xFFFFFFFF)
+    monkeypatch.setattr(
+        pdfium_c, "FPDFText_GetUnicode", lambda page, at: odd[at] if at < 2 else known(page, at)
+    )
+    page = read(one_page())
+    assert (page.text, page.title) == ("drawn", "awn")
 
 
 RICH = b"(<?xml version='1.0'?><body xmlns='http://www.w3.org/1999/xhtml'><p>rich</p><p>text</p></body>)"

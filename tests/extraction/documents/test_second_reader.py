@@ -13,6 +13,7 @@ from larmspider.errors import ConfigError
 from larmspider.extraction import process
 from larmspider.extraction.documents import parts, tika
 from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.process import Readers
 from larmspider.extraction.process_child import PDF, Helpers
@@ -60,6 +61,7 @@ def test_by_default_there_is_tika_where_it_is_installed(monkeypatch):
 
 needs_tika = pytest.mark.skipif(not HAS_TIKA, reason="iscc-tika is not installed")
 XLS, DOC = "application/vnd.ms-excel", "application/msword"
+PPT = "application/vnd.ms-powerpoint"
 
 
 def excel4(text: bytes) -> bytes:
@@ -99,6 +101,27 @@ def test_passages_that_the_first_reader_lacks_are_added_once():
     lacking = tika.helped(XLS, body, Page("http://h/a", text="Liegeplatz"))
     assert lacking.text.startswith("Liegeplatz ")
     assert lacking.text.split().count("12") == 1
+
+
+def test_two_cells_in_the_corners_of_an_old_sheet_need_the_second_reader():
+    far = struct.pack("<HHHHB", 0xFFFF, 0xFF, 0, 3, 0) + b"far"
+    body = corpus.xls(more=struct.pack("<HH", 0x0204, len(far)) + far)
+    page = first(XLS, body)
+    assert page.unread == f"no-reader: {NEEDS_ANOTHER}"
+    if HAS_TIKA:
+        assert {"far", "lighthouse"} <= set(tika.helped(XLS, body, page).text.split())
+
+
+@needs_tika
+def test_a_dbase_table_is_read():
+    head = struct.pack("<B3BIHH20x", 3, 124, 1, 1, 1, 65, 11)
+    field = b"QUAY".ljust(11, b"\0") + b"C" + bytes(4) + b"\x0a" + bytes(15)
+    body = head + field + b"\r" + b" north     " + b"\x1a"
+    assert document_type(body, "quays.dbf") == "application/x-dbf"
+    page = tika.helped(
+        "application/x-dbf", body, Page("http://h/a", unread=f"no-reader: {NEEDS_ANOTHER}")
+    )
+    assert "north" in page.text
 
 
 @needs_tika
@@ -160,11 +183,10 @@ def test_tika_is_not_asked_where_it_finds_nothing_more(monkeypatch, mime, unread
             corpus.zipped({"Index/Document.iwa": b"x", "preview.jpg": b"x"}),
             "no-reader",
         ),
-        (
-            "application/vnd.ms-visio.drawing",
-            corpus.zipped({"[Content_Types].xml": "", "visio/pages/page1.xml": ""}),
-            "no-reader",
-        ),
+        ("application/x-msaccess", b"\0\1\0\0Standard Jet DB\0", "no-reader"),
+        ("application/vnd.lotus-1-2-3", b"\0\0\2\0\6\4\6\0", "no-reader"),
+        (PPT, corpus.ole({"PP40": b"x" * 5_000}), "no-reader"),
+        (PPT, corpus.ole({"PowerPoint Document": b"x", "Current User": b"x" * 15}), "no-reader"),
         (DOC, b"\xdb\xa5\x2d\0" + b"\0" * 100, "no-reader"),
         (DOC, corpus.ole({"WordDocument": b"x"}), "damaged"),
         (DOC, b"\0" * 9, "damaged"),

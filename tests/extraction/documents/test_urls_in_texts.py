@@ -30,6 +30,8 @@ HERE = "http://h/d/start"
         ("see http://h/a.", "http://h/a", ""),
         ("(see http://h/a)", "http://h/a", ""),
         ("**http://h/a**", "http://h/a", ""),
+        ("~~http://h/a~~ and", "http://h/a", ""),
+        ("at http://h/?a=1&amp;b=2", "http://h/?a=1&b=2", ""),
         ('<a href="../a">x</a>', "http://h/a", ""),
         ("<A class=b HREF='../a?b&amp;c'>x</A>", "http://h/a?b&c", ""),
     ],

@@ -233,6 +233,41 @@ def _xlsx() -> bytes:
     )
 
 
+def vsdx(
+    shapes: str, pages: str = "<Page Name='Plan'/>", extra: dict[str, bytes] | None = None
+) -> bytes:
+    """One page of Visio; ``shapes`` are the inside of its Shapes."""
+    names = f'xmlns="http://schemas.microsoft.com/office/visio/2012/main" xmlns:r="{_R}"'
+    head = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+
+    def leads_to(kind: str, target: str) -> str:
+        place = f"http://schemas.microsoft.com/visio/2010/relationships/{kind}"
+        return f'{head}<Relationship Id="r1" Type="{place}" Target="{target}"/></Relationships>'
+
+    return zipped(
+        {
+            "[Content_Types].xml": _TYPES,
+            "docProps/core.xml": _CORE,
+            "_rels/.rels": leads_to("document", "visio/document.xml"),
+            "visio/document.xml": f"<VisioDocument {names}/>",
+            "visio/_rels/document.xml.rels": leads_to("pages", "pages/pages.xml"),
+            "visio/pages/pages.xml": f"<Pages {names}>{pages}</Pages>",
+            "visio/pages/_rels/pages.xml.rels": leads_to("page", "page1.xml"),
+            "visio/pages/page1.xml": f"<PageContents {names}><Shapes>{shapes}</Shapes>"
+            "</PageContents>",
+            **(extra or {}),
+        }
+    )
+
+
+def _vsdx() -> bytes:
+    link = f"<Cell N='Address' V='{LINKED.format(name='vsdx')}'/>"
+    return vsdx(
+        f"<Shape ID='1'><Section N='Hyperlink'><Row N='a'>{link}</Row></Section>"
+        f"<Text>The {phrase('vsdx')[:5]}<cp IX='0'/>{phrase('vsdx')[5:]}</Text></Shape>"
+    )
+
+
 # ODF, epub
 
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -428,6 +463,7 @@ def _samples() -> list[Sample]:
         Sample("pptx", ooxml + "presentationml.presentation", _pptx()),
         Sample("xlsx", ooxml + "spreadsheetml.sheet", _xlsx()),
         Sample("xls", "application/vnd.ms-excel", xls(), title="", author="", dated=False),
+        Sample("vsdx", "application/vnd.ms-visio.drawing", _vsdx()),
         Sample("odt", _ODF + "text", _odf("odt", "text")),
         Sample("ods", _ODF + "spreadsheet", _odf("ods", "spreadsheet")),
         Sample("odp", _ODF + "presentation", _odf("odp", "presentation")),

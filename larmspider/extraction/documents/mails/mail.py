@@ -13,8 +13,8 @@ an mbox "From " begins a mail if it follows an empty line, and an address, a dat
 follow; or, without the empty line, if a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Encrypted
-mails are not read. A mail signed in one piece has its text as a part (signed.py).
+relative to Content-Location, and the text of its frames. A body of RTF, or a calendar, is a
+part. A mail signed in one piece has its text as a part (signed.py). Encrypted mails are not read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from larmspider.extraction.documents.reading import (
     urls_in,
 )
 from larmspider.items import Outcome, Page
-from larmspider.urls.media_types import type_by_name
+from larmspider.urls.media_types import module_of, type_by_name
 from larmspider.urls.resolve import resolve
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
@@ -88,6 +88,11 @@ _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
 _SAVED_BY = re.compile(r"[\W_]*(?:saved by|gespeichert von|enregistr\w+ par)\b", re.IGNORECASE)
 """A browser in place of an author: ``From: <Saved by Blink>``."""
 _LETTER = re.compile(r"\w")
+_CODED = ("rtf", "content_lines")
+"""Readers of texts with escapes: RTF, calendars, cards."""
+_MARKED = ("text/enriched", "text/richtext")
+_MARK_UP = re.compile(r"(?is)(?<!<)<(?:param>.{0,1000}?</param|/?[a-z-]{1,60})>")
+"""RFC 1896: tags, and what only tags need."""
 _FAR_MORE = 4
 """HTML with more than this many times the characters of its plain form is read beside it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
@@ -128,6 +133,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def _beginning(body: bytes) -> bytes:
     """``body`` without what stands before its head: a byte order mark, empty lines, the size that
     Apple Mail writes."""
+    if b"\n" not in body[:_SAMPLE]:
+        body = body.replace(b"\r", b"\n")  # of an old Mac
     if body[:1] in _BEFORE:
         body = body.removeprefix(_MARK).lstrip(_BLANK)
         if found := _SIZE.match(body):
@@ -286,9 +293,10 @@ def _is_text(part: _Message, *, is_whole: bool) -> bool:
     """``is_whole``: it is the mail, or all of it that is text."""
     if part.get_content_maintype() == "multipart":
         return True  # without its parts
-    if is_whole and part.get_content_maintype() == "text":
+    kind = part.get_content_type()
+    if is_whole and kind.startswith("text/") and module_of(kind) not in _CODED:
         return True
-    return part.get_content_type() == "text/plain" or _is_html(part)
+    return kind in ("text/plain", *_MARKED) or _is_html(part)
 
 
 def _is_attached(part: _Message) -> bool:
@@ -367,6 +375,12 @@ def _member(part: _Message, number: int, near: Near) -> Iterator[Member]:
         file = place.partition("?")[0].rpartition("/")[2]
     if said in _SAYING_NOTHING:
         said = ""
+    around = part.around.get_content_type() if part.around is not None else ""
+    if around == "multipart/encrypted":
+        if number == 1:  # of the two parts (RFC 1847 2.2)
+            why = Unread(Outcome.ENCRYPTED, "it is encrypted for its recipients")
+            yield Member("encrypted", why)
+        return
     data: bytes | Unread = _payload(part)
     is_coded = _coding(part) == "base64" and is_signed(said or type_by_name(file))
     if is_coded and data and not is_base64(_encoded(part)):
@@ -477,6 +491,8 @@ def _charset(part: _Message) -> str:
 def _plain(part: _Message, near: Near) -> str:
     text = text_of(without_uuencoded(_payload(part)), _charset(part), near.sample)
     content_type = _raw(part, "content-type")
+    if part.get_content_type() in _MARKED:
+        text = _MARK_UP.sub("", text).replace("<<", "<")
     if b"flowed" in content_type.lower() and parameter(content_type, "delsp").lower() == "yes":
         text = _DELETED_SPACE.sub("", text)  # RFC 3676 4.2
     return text

@@ -1,10 +1,12 @@
-"""Files of word processors, slides and sheets: docx, pptx, odt, ods, odp (zip files with XML).
+"""Files of word processors, slides, sheets and drawings: docx, pptx, vsdx, odt, ods, odp (zip files
+with XML).
 
 The reader follows the relationships of the document (relationships.py) and reads each part once:
 slides in their order, headers, footers, notes, comments, diagrams, charts, drawings; and chunks of
 HTML, RTF, text or Word (altChunk), which are text of the document. Embedded documents are parts
 (parts.py). Macros, masters and layouts, building blocks, themes and properties of the programs are
-no text. A target outside of the file is a link. office_text.py extracts the text of a part.
+no text. A target outside of the file is a link. office_text.py extracts the text of a part, and
+visio.py of a drawing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.containers import document_type
-from larmspider.extraction.documents.office import opendocument
+from larmspider.extraction.documents.office import opendocument, visio
 from larmspider.extraction.documents.office.embedded import is_chunk, is_word, members
 from larmspider.extraction.documents.office.office_text import (
     P,
@@ -39,6 +41,7 @@ __all__ = ["extract", "members"]
 _FOLLOWED = (
     *("header", "footnotes", "endnotes", "threadedcomment", "comments", "footer", "notesslide"),
     *("drawing", "diagramdata", "chart", "chartex", "chartusershapes", "vmldrawing"),
+    *("pages", "page", "master"),  # of Visio
 )
 """Kinds of parts with text, in the order in which they are read."""
 _BASE = "part://chunk/"
@@ -118,9 +121,12 @@ class PartTexts:
             raise self.fault
 
     def _read(self, part: str) -> list[str]:
+        root = self._package.xml(part)
+        if visio.is_visio(root):
+            visio.add_text(root, self._builder)
+            return self.leads_to(part)
         related = self._package.related(part)
         chunks = {one.id: one.target for one in related if not one.external}
-        root = self._package.xml(part)
         if is_threads(root):
             self._has_threads = True
         elif self._has_threads:

@@ -241,7 +241,10 @@ class _Writer:
         elif tag == _CODE:
             (self._fields[-1] if self._fields else self._loose).code.append(element.text or "")
         elif tag == _CHOICES:
-            self._pieces.append(_chosen(element))
+            if self._fields:
+                self._fields[-1].chosen = _chosen(element)
+            else:
+                self._pieces.append(_chosen(element))
         elif tag == _FIELD:
             self._field(element.get(W + "fldCharType", ""))
         else:
@@ -286,10 +289,12 @@ class _Writer:
 class _Field:
     """A field (17.16), which is of use if it is a HYPERLINK (17.16.5.25)."""
 
-    __slots__ = ("begin", "code", "start")
+    __slots__ = ("begin", "chosen", "code", "start")
 
     def __init__(self, *code: str) -> None:
         self.code = list(code)
+        self.chosen = ""
+        """The chosen entry of a list in an old form."""
         self.begin = 0
         """Pieces of the paragraph before its code."""
         self.start: int | None = None
@@ -297,7 +302,7 @@ class _Field:
 
     def shown(self) -> str:
         """The text of a field without a result."""
-        return f" {text} " if (text := shown("".join(self.code))) else ""
+        return f" {text} " if (text := self.chosen or shown("".join(self.code))) else ""
 
     def end(self, builder: DocumentBuilder, text: str) -> None:
         found = _HYPERLINK.fullmatch("".join(self.code))

@@ -1,4 +1,5 @@
-"""OpenDocument (ODF 1.3), in a zip file or in one XML file: text, spreadsheet, presentation.
+"""OpenDocument (ODF 1.3), in a zip file or in one XML file: text, spreadsheet, presentation; and
+what OpenOffice.org 1 and StarOffice 6 wrote (sxw, sxc, sxi), which has other namespaces.
 
     add_text(root, builder)
 
@@ -12,6 +13,7 @@ database are in a format of its engine, and not read. Linked files are links.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 from posixpath import join
@@ -45,6 +47,8 @@ _BASE = _ODF + "database:1.0}"
 _OF_BASE = ("forms/", "reports/")
 """Folders of the forms and reports of a database."""
 _BASE_TEXTS = (_BASE + "name", _BASE + "title", _BASE + "description", _BASE + "command")
+_OLD_NAMESPACE = re.compile(rb"http://openoffice\.org/2000/(\w+)")
+_NAMESPACE_BYTES = 1 << 13
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
 _HEADING = _TEXT + "h"
@@ -52,16 +56,18 @@ _PARAGRAPHS = (_TEXT + "p", _HEADING)
 _BLOCKS = (*_PARAGRAPHS, _SHOW + "footer-decl", _SHOW + "header-decl", _MATH + "math")
 _DROPPED = (
     *(_TEXT + "tracked-changes", _TABLE + "tracked-changes", _TEXT + "script"),
-    *(_TEXT + "note-citation", _MATH + "annotation", _MATH + "annotation-xml"),
+    *(_TEXT + f"{note}-citation" for note in ("note", "footnote", "endnote")),
+    *(_MATH + "annotation", _MATH + "annotation-xml"),
 )
 _SPACES = tuple(_TEXT + name for name in ("s", "tab", "line-break"))
 _SHAPES = (
     *("frame", "custom-shape", "rect", "square", "ellipse", "circle", "line", "polyline", "g"),
     *("polygon", "regular-polygon", "path", "connector", "caption", "measure", "control"),
 )
-_APART = dict.fromkeys([_TEXT + "note", *(_DRAW + name for name in _SHAPES)], " ") | dict.fromkeys(
-    [OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], ""
-)
+_NOTES = [_TEXT + name for name in ("note", "footnote", "endnote")]
+_APART = dict.fromkeys(
+    [*_NOTES, _DRAW + "text-box", *(_DRAW + name for name in _SHAPES)], " "
+) | dict.fromkeys([OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], "")
 """Elements that are no text of the paragraph around them, and their replacements there."""
 _VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
 _XPATH_NAMES = {
@@ -98,7 +104,7 @@ def read(package: Package, builder: DocumentBuilder) -> None:
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     if name := package.name("meta.xml"):
         try:
-            dublin_core(parse_xml(archive.read(name)), builder)
+            dublin_core(_root(archive.read(name)), builder)
         except Spent:
             raise
         except Unread:
@@ -112,7 +118,7 @@ def read(package: Package, builder: DocumentBuilder) -> None:
             continue
         seen.add(name)
         try:
-            root = parse_xml(archive.read(name))
+            root = _root(archive.read(name))
         except Spent:
             raise
         except Unread as unread:
@@ -127,6 +133,12 @@ def read(package: Package, builder: DocumentBuilder) -> None:
         builder.note()
     if faults:
         raise faults[0]
+
+
+def _root(data: bytes) -> Any:
+    if b"openoffice.org/2000" in data[:_NAMESPACE_BYTES]:
+        data = _OLD_NAMESPACE.sub(rb"urn:oasis:names:tc:opendocument:xmlns:\1:1.0", data)
+    return parse_xml(data)
 
 
 def add_text(root: Any, builder: DocumentBuilder) -> None:

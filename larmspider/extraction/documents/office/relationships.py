@@ -19,13 +19,19 @@ from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import Unread, parse_xml
 
-_MAINS = ("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml", "xl/workbook.bin")
+_MAIN_KINDS = ("officedocument", "document")  # of Office, of Visio
+_MAINS = (
+    *("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml", "xl/workbook.bin"),
+    "visio/document.xml",
+)
 _USUAL = (
     (re.compile(r"word/(footnotes|endnotes|comments|header|footer)\d*\.xml"), r"\1"),
     (re.compile(r"ppt/slides/(slide)\d+\.xml"), r"\1"),
     (re.compile(r"xl/worksheets/(?:sheet)\d+\.xml"), "worksheet"),
     (re.compile(r"xl/(styles|sharedstrings)\.xml"), r"\1"),
-    (re.compile(r"(?:word|ppt|xl)/embeddings/.+"), "package"),
+    (re.compile(r"visio/(comments)\.xml"), r"\1"),
+    (re.compile(r"visio/pages/(page)s?\d*\.xml"), r"\1"),
+    (re.compile(r"(?:word|ppt|xl|visio)/embeddings/.+"), "package"),
 )
 """Names that all programs give to parts of the main one, and their relationship's kind."""
 _USUAL_OF_SLIDE = (
@@ -57,7 +63,7 @@ class Package:
         self.archive = archive
         self._names = {_key(info.filename): info.filename for info in archive.infos}
         self._known: dict[str, list[Relationship]] = {}
-        mains = (one.target for one in self.related("") if one.kind == "officedocument")
+        mains = (one.target for one in self.related("") if one.kind in _MAIN_KINDS)
         self.main = next(filter(None, mains), "")
         self.by_name = not self.main
         """Whether the package does not say which part is the document."""

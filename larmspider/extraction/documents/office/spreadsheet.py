@@ -34,7 +34,14 @@ from larmspider.items import Outcome, Page
 __all__ = ["extract", "members"]
 
 _RECORD = struct.Struct("<HH")
-_HLINK, _FILEPASS = 0x01B8, 0x002F
+_HLINK, _FILEPASS, _EOF = 0x01B8, 0x002F, 0x000A
+_PLACE = struct.Struct("<HH")
+_CELLS = frozenset((0x0006, 0x00BD, 0x00FD, 0x0203, 0x0204, 0x0205, 0x027E))
+"""Records of cells with a value: FORMULA, MULRK, LABELSST, NUMBER, LABEL, BOOLERR, RK."""
+_MOST = 1 << 16
+_MAX_CELLS = 8_000_000
+"""Calamine takes 32 bytes for each cell of a rectangle, filled or not: two cells in the corners of
+a sheet would take 512 MB. The second reader reads such a workbook."""
 _OLD_STREAMS = (b"\x09\x00", b"\x09\x02", b"\x09\x04")
 """Excel 2, 3 and 4 write no container."""
 _UNREADABLE = "\ufffd"
@@ -58,8 +65,11 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
-        for target in _targets(body):
+        book = _book(body)
+        for target in _targets(book):
             builder.add_link(target)
+        if _area(book) > _MAX_CELLS:
+            raise Unread(Outcome.NO_READER, NEEDS_ANOTHER)
     elif body.startswith(_OLD_STREAMS):
         raise Unread(Outcome.NO_READER, NEEDS_ANOTHER)
     else:
@@ -86,25 +96,48 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         workbook.texts.end()
 
 
-def _targets(body: bytes) -> Iterator[str]:
-    """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
-    2.3.7.6). Raises Unread for an encrypted one."""
+def _book(body: bytes) -> bytes:
     with opened(body) as file:
         name = next((name for name in ("Workbook", "Book") if file.exists(name)), None)
-        book = file.openstream(name).read() if name else b""
+        return file.openstream(name).read() if name else b""
+
+
+def _records(book: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each record of an xls (MS-XLS 2.1.4)."""
     at = 0
     while at + _RECORD.size <= len(book):
         kind, size = _RECORD.unpack_from(book, at)
         at += _RECORD.size
+        yield kind, book[at : at + size]
+        at += size
+
+
+def _targets(book: bytes) -> Iterator[str]:
+    """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
+    2.3.7.6). Raises Unread for an encrypted one."""
+    for kind, content in _records(book):
         if kind == _FILEPASS:
             raise Unread(Outcome.ENCRYPTED, "needs a password")
         if kind == _HLINK:
-            _, found, moniker = book[at : at + size].partition(_URL_MONIKER)
+            _, found, moniker = content.partition(_URL_MONIKER)
             if found:
                 length = int.from_bytes(moniker[:4], "little")
                 url = moniker[4 : 4 + length].decode("utf-16-le", "replace")
                 yield url.partition("\0")[0]
-        at += size
+
+
+def _area(book: bytes) -> int:
+    """Cells of the rectangles around the filled cells of each sheet of an xls."""
+    area, top, left, bottom, right = 0, _MOST, _MOST, -1, -1
+    for kind, content in _records(book):
+        if kind in _CELLS and len(content) >= _PLACE.size:
+            row, column = _PLACE.unpack_from(content)
+            top, left = min(top, row), min(left, column)
+            bottom, right = max(bottom, row), max(right, column)
+        elif kind == _EOF and bottom >= 0:
+            area += (bottom - top + 1) * (right - left + 1)
+            top, left, bottom, right = _MOST, _MOST, -1, -1
+    return area
 
 
 def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = None) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import re
+import sys
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -217,8 +218,8 @@ def _largest_text(text_page: Any) -> str:
     """The first text of the largest letters, as the title page has its title."""
     best, pieces, last = 0.0, [], False
     for index in range(min(text_page.count_chars(), _FIRST_CHARS)):
-        char = chr(pdfium_c.FPDFText_GetUnicode(text_page, index))
-        if char in HYPHENS:
+        code = pdfium_c.FPDFText_GetUnicode(text_page, index)
+        if code > sys.maxunicode or (char := chr(code)) in HYPHENS:  # a font may map to any number
             continue
         size = pdfium_c.FPDFText_GetFontSize(text_page, index)
         if char.isalnum() and size > best + 0.1:
