@@ -138,6 +138,13 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
     ),
     "extraction/documents/pdfs/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
+    "extraction/documents/pictures.py": row(
+        "reader of previews",
+        "web/previews.py: SECONDS, MEMORY_BYTES",
+        "PIL",
+        "pypdfium2",
+        "extraction.documents",
+    ),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/office/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),

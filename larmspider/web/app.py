@@ -120,6 +120,8 @@ def build(
 
     async def close(_: web.Application) -> None:
         site.health.close()
+        site.aside.close()
+        site.previews.close()
         work.close()
         site.query_log.close()
         source.close()
@@ -137,7 +139,7 @@ def _handler(page: PageView) -> Handler:
         asked = web_request(request)
         if page.live:
             asked = replace(asked, gauges=await site.events.gauges())
-        work = site.health if page.path == HEALTH else site.work
+        work = site.health if page.path == HEALTH else site.aside if page.aside else site.work
         return aiohttp_response(await work.run(_page, page, asked))
 
     return handler
