@@ -139,11 +139,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/pdfs/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/pictures.py": row(
-        "reader of previews",
-        "web/previews.py: SECONDS, MEMORY_BYTES",
-        "PIL",
-        "pypdfium2",
-        "extraction.documents",
+        DOCUMENTS, f"{_LIMITS}; web/previews.py", "PIL", "pypdfium2", "extraction.documents"
     ),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/office/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
