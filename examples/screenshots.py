@@ -1,90 +1,79 @@
 """Pictures of every page of the web application, over a crawl of the demo intranet.
 
-    $ make screenshots                      # those of the docs, in docs/screenshots
-    $ python examples/screenshots.py --to pictures    # every page, both widths, light and dark
-    $ python examples/screenshots.py --to pictures --only overview control
+    $ make screenshots                      # every page in four sizes and two looks
+    $ make screenshots ARGS="--to pictures --only overview control --language de"
 
 Takes Debian's chromium and chromium-driver, and selenium. Which pages: tests/support/web/
-serving.py. The crawl is stopped half way by a pause, so that it has something to tell.
+serving.py. The crawl is slowed down half way, so that it has something to tell. A name ends with
+the width in pixels and the look: overview-1280-light.webp.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from PIL import Image
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
 from tests.support.web.browser import Browser
 from tests.support.web.crawling import Crawling
-from tests.support.web.serving import LOOKS, shown
+from tests.support.web.serving import EVERY, shown
 
-ROOT = Path(__file__).resolve().parents[1]
-WIDTHS = (1280, 390)
-DOCS = ROOT / "docs" / "screenshots"
-IN_DOCS = ("overview", "host", "url", "links", "control")
-SEARCHES = {
-    "empty": ("/search", 1280, False),
-    "typing": ("/search", 1280, False),
-    "results": ("/search?q=siren", 1280, False),
-    "nothing": ("/search?q=zyzzxt", 1280, False),
-    "pdf": ("/search?q=siren&type=pdf", 1280, False),
-    "phone": ("/search?q=siren&type=html", 390, False),
-    "dark": ("/search?q=siren", 1280, True),
-}
-"""The search, for who is not signed in: by name the target, the width, and whether it is dark."""
-TALLEST_SEARCH = 900
-TALLEST = 1600
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
+WIDTHS = (320, 768, 1280, 2560)
+TYPING = "search-typing"
+"""The search with suggestions below its box."""
+NAMES = (*EVERY, TYPING)
+TALLEST = 1200
 """Pixels; what is lower is cut off."""
+WIDEST = 1280
+"""Pixels of a picture; wider ones are made smaller."""
+QUALITY = 60  # WebP: 10 to 40 kB a picture, and text of 13 pixels can be read
 ENOUGH = 30
 """Pages that are stored before the first picture."""
 LIVE_SECS = 3.0
 
 
 def signed_in(browser: Browser, crawl: Crawling) -> None:
-    browser.open(crawl.url + "/login")
+    browser.open(crawl.url + "/login?next=/control")
     browser.find("input[name=token]").send_keys(crawl.token)
     browser.find("main button").click()
-    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+    browser.until(lambda: browser.driver.current_url.endswith("/control"), "the control page")
 
 
-def pictures(crawl: Crawling, browser: Browser, target: str) -> Iterator[tuple[str, bytes]]:
-    """By width and colours."""
+def pictures(crawl: Crawling, browser: Browser, name: str) -> Iterator[tuple[str, Image.Image]]:
+    """A page by width and look."""
+    target = EVERY.get(name, "/search")
     for width in WIDTHS:
         for dark in (False, True):
             browser.look(width, 800, dark=dark)
             browser.open(crawl.url + shown(target, crawl.directory))
             if target == "/":
                 time.sleep(LIVE_SECS)
-            tall = browser.script("return document.documentElement.scrollHeight")
-            browser.look(width, min(TALLEST, int(tall)), dark=dark)
-            yield f"{width}-{'dark' if dark else 'light'}", browser.driver.get_screenshot_as_png()
-
-
-def searches(site: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
-    for name, (target, width, dark) in SEARCHES.items():
-        browser.look(width, TALLEST_SEARCH, dark=dark)
-        browser.open(site + target)
-        if name == "typing":
-            browser.find("#q").send_keys("si")
-            browser.until(lambda: browser.all("#suggested li"), "suggestions")
-        tall = min(TALLEST_SEARCH, int(browser.script("return document.body.scrollHeight")) + 20)
-        browser.look(width, max(tall, 360), dark=dark)
-        yield f"search-{name}", browser.driver.get_screenshot_as_png()
+            if name == TYPING:
+                browser.find("#q").send_keys("si")
+                browser.until(lambda: browser.all("#suggested li"), "suggestions")
+            tall = int(browser.script("return document.documentElement.scrollHeight"))
+            browser.look(width, min(TALLEST, tall), dark=dark)
+            image = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
+            image.thumbnail((WIDEST, TALLEST))
+            yield f"{width}-{'dark' if dark else 'light'}", image
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=DOCS)
-    parser.add_argument("--only", nargs="*", help=f"searches, {', '.join(LOOKS)}")
+    parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES, metavar="NAME")
+    parser.add_argument("--language", default="en", help="en, de or fr")
     options = parser.parse_args()
-    docs = options.to == DOCS
-    names = options.only or ["searches", *(IN_DOCS if docs else LOOKS)]
     options.to.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
@@ -92,23 +81,23 @@ def main() -> None:
         Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.3") as crawl,
         Browser() as browser,
     ):
+        browser.speak(options.language)
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
         found = "/search?q=siren&type=pdf&format=json"
         crawl.until(lambda: crawl.get(found).json["total"], "a PDF that is found")
         crawl.act("slow", {"factor": "20"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
-        if "searches" in names:
-            for name, picture in searches(crawl.url, browser):
-                (options.to / f"{name}.png").write_bytes(picture)
-                print(options.to / f"{name}.png", f"{len(picture):,} bytes")
-        signed_in(browser, crawl)
-        for name in (name for name in names if name != "searches"):
-            for kind, picture in pictures(crawl, browser, LOOKS[name]):
-                if docs and kind not in ("1280-light", "390-dark"):
-                    continue
-                path = options.to / f"{name}-{kind}.png"
-                path.write_bytes(picture)
-                print(path, f"{len(picture):,} bytes")
+        # the search as those see it who have not signed in
+        names = sorted(options.only, key=lambda name: not name.startswith(("search", "login")))
+        is_in = False
+        for name in names:
+            if not is_in and not name.startswith(("search", "login")):
+                signed_in(browser, crawl)
+                is_in = True
+            for kind, image in pictures(crawl, browser, name):
+                path = options.to / f"{name}-{kind}.webp"
+                image.save(path, quality=QUALITY, method=6)
+                print(path, f"{path.stat().st_size:,} bytes", flush=True)
 
 
 if __name__ == "__main__":

@@ -138,6 +138,9 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
     ),
     "extraction/documents/pdfs/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
+    "extraction/documents/pictures.py": row(
+        DOCUMENTS, f"{_LIMITS}; web/previews.py", "PIL", "pypdfium2", "extraction.documents"
+    ),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/office/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),

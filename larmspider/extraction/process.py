@@ -132,13 +132,20 @@ class ExtractionProcess(HelperProcess):
         found: bytes = answer["member"]
         return found
 
+    def picture(self, mime: str, body: bytes, url: str, width: int) -> bytes:
+        """A JPEG of a document's first page, or of an image (pictures.py). Raises
+        ExtractionRefused."""
+        answer = self._answer((mime, len(body), url, "", self.seconds, width), body)
+        found: bytes = answer["picture"]
+        return found
+
     def started(self) -> subprocess.Popen[bytes]:
         before, child = self._child, super().started()
         if child is not before:
             self._reported = 0.0
         return child
 
-    def _answer(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
+    def _answer(self, request: tuple[str, int, str, str, float, str | int], body: bytes) -> Any:
         self.used = 0.0
         self.started()
         seconds = request[4]

@@ -167,6 +167,16 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
         return {"refused": refused.unread}
 
 
+def _picture(mime: str, body: bytes, width: int) -> dict[str, Any]:
+    from larmspider.extraction.documents import pictures
+    from larmspider.extraction.documents.reading import Unread
+
+    try:
+        return {"picture": pictures.picture(mime, body, width)}
+    except Unread as refused:
+        return {"refused": refused.unread}
+
+
 def main(
     memory_bytes: int,
     most: int = 0,
@@ -196,12 +206,15 @@ def main(
         while "ended" not in answer:
             request = receive(source)
             try:
-                mime, size, url, content_type, seconds, member = request
+                # wanted: the name of a member, the width of a picture, or "" for the Page
+                mime, size, url, content_type, seconds, wanted = request
                 body = source.read(size)
                 progress.begin(notes)
                 _limit_time(seconds)
-                if member:
-                    answer = _member(mime, body, url, member)
+                if isinstance(wanted, int):
+                    answer = _picture(mime, body, wanted)
+                elif wanted:
+                    answer = _member(mime, body, url, wanted)
                 else:
                     within = helpers._replace(ocr_secs=min(helpers.ocr_secs, seconds))
                     answer = _read(mime, body, url, content_type, within, own)

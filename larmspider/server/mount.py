@@ -8,7 +8,6 @@ links and redirects that begin with / get the path in front, /-/ becomes the ser
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -18,8 +17,8 @@ from typing import TypeVar
 from aiohttp import web
 from yarl import URL
 
-from larmspider.web.prefix import INNER
-from larmspider.web.request import HTML, WebRequest
+from larmspider.web.prefix import INNER, lead_below
+from larmspider.web.request import WebRequest
 from larmspider.web.site import SITE, web_request
 
 Found = TypeVar("Found")
@@ -28,8 +27,6 @@ MAX_OPEN = 16
 """Applications that are kept open; some 2 MB each. One more takes the place of the oldest."""
 LOOK_SECS = 1.0
 """After this time the crawls of an application are looked at again: 0.03 ms a crawl."""
-_LINK = re.compile(rb'((?:href|action|src)=")/(?!static/|/)(-/)?')
-"""Attributes of our templates. Text of pages cannot look so: its quotes are escaped."""
 
 
 @dataclass(slots=True)
@@ -62,8 +59,8 @@ class Mounts:
         cloned[INNER] = True
         # what aiohttp's own server calls; there is no public way to ask one application in another
         response = await app._handle(cloned)
-        if base and isinstance(response, web.Response) and not response.prepared:
-            _rebase(response, base)
+        if base and not response.prepared:
+            lead_below(response, base, mounted=True)
         return response
 
     async def ask(
@@ -115,26 +112,3 @@ class Mounts:
 async def _end(app: web.Application) -> None:
     await app.shutdown()
     await app.cleanup()
-
-
-def _rebase(response: web.Response, base: str) -> None:
-    location = response.headers.get("Location", "")
-    if location.startswith("/") and not location.startswith("//"):
-        response.headers["Location"] = base + location
-    if response.headers.get("Content-Type") == HTML and isinstance(response.body, bytes):
-        response.body = rebased(response.body, base)
-
-
-def rebased(page: bytes, base: str) -> bytes:
-    """A page whose links lead below ``base``.
-
-    >>> rebased(b'<a href="/hosts"> <a href="/-/"> <link href="/static/larm.css">', "/crawls/w")
-    b'<a href="/crawls/w/hosts"> <a href="/"> <link href="/static/larm.css">'
-    """
-    front = base.encode("ascii")
-
-    def replaced(found: re.Match[bytes]) -> bytes:
-        return found[1] + (b"/" if found[2] else front + b"/")
-
-    page = page.replace(b"<body", b'<body data-base="' + front + b'"', 1)
-    return _LINK.sub(replaced, page)

@@ -120,6 +120,8 @@ def build(
 
     async def close(_: web.Application) -> None:
         site.health.close()
+        site.aside.close()
+        site.previews.close()
         work.close()
         site.query_log.close()
         source.close()
@@ -137,7 +139,7 @@ def _handler(page: PageView) -> Handler:
         asked = web_request(request)
         if page.live:
             asked = replace(asked, gauges=await site.events.gauges())
-        work = site.health if page.path == HEALTH else site.work
+        work = site.health if page.path == HEALTH else site.aside if page.aside else site.work
         return aiohttp_response(await work.run(_page, page, asked))
 
     return handler
@@ -157,7 +159,8 @@ def _page(page: PageView, request: WebRequest) -> WebResponse:
 
 
 async def _events(request: web.Request) -> web.StreamResponse:
-    return await request.app[SITE].events.listen(request, lambda: may_still_read(request))
+    language = web_request(request).say.language
+    return await request.app[SITE].events.listen(request, lambda: may_still_read(request), language)
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -169,7 +172,10 @@ async def _static(request: web.Request) -> web.Response:
     if content is None or kind is None:
         raise HttpError("There is no such file.", 404)
     headers = {"Content-Type": kind, "Cache-Control": "max-age=300"}
-    return web.Response(body=content, headers=headers)
+    response = web.Response(body=content, headers=headers)
+    # not pages: their size would tell of the secret of their forms, beside text of a foreign link
+    response.enable_compression()
+    return response
 
 
 @web.middleware
@@ -253,8 +259,15 @@ def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     is_api = request.path.startswith(API)
     if is_api or "Authorization" in request.headers or request.query.get("format") == "json":
         return aiohttp_response(json_response({"error": asked.told(error)}, status))
-    message = _for_searchers(asked, error) if asked.only_searches else asked.told(error)
+    message = _for_searchers(asked, error) if asked.only_searches else _message(asked, error)
     return aiohttp_response(asked.render("error.html", status, message=message, number=status))
+
+
+def _message(asked: WebRequest, error: LarmspiderError) -> str:
+    """The message of an error in the language of the page."""
+    if isinstance(error, (HttpError, QueryError)):
+        return asked.say.error(error)
+    return asked.say.told(asked.told(error))
 
 
 def _for_searchers(asked: WebRequest, error: LarmspiderError) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from aiohttp import web
 
@@ -18,6 +18,7 @@ from larmspider.errors import HttpError, LarmspiderError
 from larmspider.status.crawl_workers import Controller
 from larmspider.status.snapshot import Gauges
 from larmspider.web.request import Work
+from larmspider.web.words import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +27,22 @@ MAX_LISTENERS = 100
 WHOLE_TICKS = 10
 """Every tenth tick sends everything, others only changes, because a window may miss a tick."""
 
+NOTHING_NEW = b": nothing new\n\n"
+Update = dict[str, dict[str, str]]
+
 
 class Events:
-    """``make`` is called in a thread with the gauges of the running crawl and returns the
-    update."""
+    """``make`` is called in a thread with the gauges of the running crawl and the languages of the
+    windows, and returns the update for each language."""
 
     def __init__(
         self,
         controller: Controller | None,
         work: Work,
-        make: Callable[[Gauges | None], dict[str, dict[str, str]]],
+        make: Callable[[Gauges | None, Collection[str]], dict[str, Update]],
     ) -> None:
         self._controller, self._work, self._make = controller, work, make
-        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self._listeners: dict[asyncio.Queue[bytes | None], str] = {}  # with their languages
         self._task: asyncio.Task[None] | None = None
         self._ticks = 0
         self._latest: tuple[float, Gauges | None] = (-TICK_SECS, None)
@@ -58,13 +62,16 @@ class Events:
         self._latest = (-TICK_SECS, None)
 
     async def listen(
-        self, request: web.Request, may_read: Callable[[], bool] = lambda: True
+        self,
+        request: web.Request,
+        may_read: Callable[[], bool] = lambda: True,
+        language: str = LANGUAGES[0],
     ) -> web.StreamResponse:
         """Send updates until the window is closed, may read no more, or the server stops."""
         if len(self._listeners) >= MAX_LISTENERS:
             raise HttpError("Too many windows get live updates already.", 503)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(1)
-        self._listeners.add(queue)
+        self._listeners[queue] = language
         self._ticks = 0  # the next one is whole
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -78,32 +85,37 @@ class Events:
         except ConnectionError:
             pass  # the window is gone
         finally:
-            self._listeners.discard(queue)
+            self._listeners.pop(queue, None)
         return response
 
     async def _run(self) -> None:
-        last: dict[str, dict[str, str]] = {}
+        last: dict[str, Update] = {}
         while self._listeners:
             due = time.monotonic() + TICK_SECS
             try:
-                made = await self._work.run(self._make, await self.gauges())
-                news = made if self._ticks % WHOLE_TICKS == 0 else changes(last, made)
+                languages = set(self._listeners.values())
+                made = await self._work.run(self._make, await self.gauges(), languages)
+                whole = self._ticks % WHOLE_TICKS == 0
+                messages = {
+                    language: _message(one if whole else changes(last.get(language, {}), one))
+                    for language, one in made.items()
+                }
                 last, self._ticks = made, self._ticks + 1
-                message = b"data: " + json.dumps(news).encode("ascii") + b"\n\n"
             except LarmspiderError:
-                message = b": nothing new\n\n"
+                messages = {}
             except Exception:
                 logger.exception("Error while making the overview; its live updates stop")
                 self._send(None)
                 return
-            self._send(message)
+            self._send(messages)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    def _send(self, message: bytes | None) -> None:
-        for queue in self._listeners:
+    def _send(self, messages: dict[str, bytes] | None) -> None:
+        """The message of each language; None: no more comes."""
+        for queue, language in self._listeners.items():
             if queue.full():
                 queue.get_nowait()
-            queue.put_nowait(message)
+            queue.put_nowait(None if messages is None else messages.get(language, NOTHING_NEW))
 
     def close(self) -> None:
         if self._task is not None:
@@ -111,9 +123,11 @@ class Events:
         self._send(None)
 
 
-def changes(
-    last: dict[str, dict[str, str]], made: dict[str, dict[str, str]]
-) -> dict[str, dict[str, str]]:
+def _message(update: Update) -> bytes:
+    return b"data: " + json.dumps(update).encode("ascii") + b"\n\n"
+
+
+def changes(last: Update, made: Update) -> Update:
     """The parts of ``made`` that differ from ``last``.
 
     >>> changes({"texts": {"a": "1", "b": "2"}}, {"texts": {"a": "1", "b": "3"}})

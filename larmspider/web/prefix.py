@@ -15,7 +15,7 @@ from larmspider.web.request import HTML
 MAX_PREFIX = 200
 """Characters."""
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
-_LINK = re.compile(rb'((?:href|action|src)=")/(?!/)')
+_LINK = re.compile(rb'((?:href|action|src)=")/(?!/)(static/|-/)?')
 """Attributes of our templates. Text of pages cannot look so: its quotes are escaped."""
 _BODY = re.compile(rb'<body(?: data-base="([^"]*)")?')
 
@@ -31,24 +31,34 @@ def prefix_of(request: web.Request) -> str:
     return found if plain and not {".", ".."} & set(found.split("/")) else ""
 
 
-def lead_below(response: web.StreamResponse, prefix: str) -> None:
-    """Have the links of an answer, and its redirect, lead below ``prefix``."""
+def lead_below(response: web.StreamResponse, prefix: str, *, mounted: bool = False) -> None:
+    """Have the links of an answer, and its redirect, lead below ``prefix``. ``mounted``: as in
+    `prefixed`."""
     location = response.headers.get("Location", "")
     if location.startswith("/") and not location.startswith("//"):
         response.headers["Location"] = prefix + location
     is_page = response.headers.get("Content-Type") == HTML
     if is_page and isinstance(response, web.Response) and isinstance(response.body, bytes):
-        response.body = prefixed(response.body, prefix)
+        response.body = prefixed(response.body, prefix, mounted=mounted)
 
 
-def prefixed(page: bytes, prefix: str) -> bytes:
-    """A page whose links lead below ``prefix``; scripts read it, too.
+def prefixed(page: bytes, prefix: str, *, mounted: bool = False) -> bytes:
+    """A page whose links lead below ``prefix``; scripts read it, too. ``mounted``: an application
+    of a server has this prefix, so that /static/ stays, and /-/ is the server's own root.
 
     >>> prefixed(b'<body><a href="/hosts"><img src="/static/icon.svg">', "/suche")
     b'<body data-base="/suche"><a href="/suche/hosts"><img src="/suche/static/icon.svg">'
+    >>> prefixed(b'<a href="/hosts"> <a href="/-/"> <img src="/static/a">', "/c/w", mounted=True)
+    b'<a href="/c/w/hosts"> <a href="/"> <img src="/static/a">'
     """
     front = prefix.encode("ascii")
     page = _BODY.sub(
         lambda body: b'<body data-base="' + front + (body[1] or b"") + b'"', page, count=1
     )
-    return _LINK.sub(lambda link: link[1] + front + b"/", page)
+
+    def placed(link: re.Match[bytes]) -> bytes:
+        if mounted and link[2]:
+            return link[1] + (b"/" if link[2] == b"-/" else b"/static/")
+        return link[1] + front + b"/" + (link[2] or b"")
+
+    return _LINK.sub(placed, page)

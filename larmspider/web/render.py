@@ -18,7 +18,8 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from larmspider import __version__, plugin, program
@@ -144,15 +145,26 @@ def crumbs(url: str) -> str:
     )
 
 
+def _in_the_language(name: str, plain: Callable[..., str]) -> Callable[..., str]:
+    """A filter by the method ``name`` of Words on pages that have a language, else ``plain``."""
+
+    @pass_context
+    def localized(context: Context, *values: Any) -> str:
+        say = context.get("say")
+        return plain(*values) if say is None else str(getattr(say, name)(*values))
+
+    return localized
+
+
 FILTERS: dict[str, Callable[..., str]] = {
-    "size": quantities.size,
-    "duration": quantities.duration,
-    "count": quantities.count,
-    "rate": quantities.rate,
-    "counted": quantities.counted,
-    "when": when,
+    "size": _in_the_language("size", quantities.size),
+    "duration": _in_the_language("duration", quantities.duration),
+    "count": _in_the_language("count", quantities.count),
+    "rate": _in_the_language("rate", quantities.rate),
+    "counted": _in_the_language("counted", quantities.counted),
+    "when": _in_the_language("when", when),
     "failure": failure_in_words,
-    "times": times,
+    "times": _in_the_language("times", times),
     "printable": lambda text: printable(str(text)),
     "crumbs": crumbs,
 }
@@ -175,6 +187,9 @@ class Templates:
         self._environment.filters |= FILTERS | {"outward": partial(outward, opens=opens)}
         self._environment.globals |= {
             "href": href,
+            "code": Markup("<code>{}</code>").format,
+            "strong": Markup("<strong>{}</strong>").format,
+            "link": Markup('<a href="{}">{}</a>').format,
             "version": __version__,
             "program": program.NAME,
             **globals_,
@@ -183,9 +198,11 @@ class Templates:
     def render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(values)
 
-    def macro(self, template: str, name: str, *args: Any) -> str:
-        made: Callable[..., str] = getattr(self._environment.get_template(template).module, name)
-        return str(made(*args))
+    def macro(self, template: str, name: str, say: Any, *args: Any) -> str:
+        """The text of a macro, whose first argument is the page's Words."""
+        module = self._environment.get_template(template).make_module({"say": say})
+        made: Callable[..., str] = getattr(module, name)
+        return str(made(say, *args))
 
 
 CURVES = (

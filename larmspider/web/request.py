@@ -26,6 +26,7 @@ from larmspider.urls.file_urls import is_file
 from larmspider.web.auth import Identity
 from larmspider.web.look import Look
 from larmspider.web.people import People
+from larmspider.web.previews import Previews
 from larmspider.web.query_log import QueryLog
 from larmspider.web.reader import Reader
 from larmspider.web.readers import Readers
@@ -45,7 +46,8 @@ class PageView:
     HttpError, whose text becomes the error page.
 
     ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none. ``scope``
-    is what the page needs in a server of several crawls; "" for nothing.
+    is what the page needs in a server of several crawls; "" for nothing. ``aside``: the answer
+    takes long, and waits for others of its kind alone.
     ``without_crawl``: the page works in a directory without a crawl too. ``live``: the page uses
     ``request.gauges``.
     """
@@ -56,6 +58,7 @@ class PageView:
     without_crawl: bool = False
     live: bool = False
     scope: str = ""
+    aside: bool = False
 
 
 MAX_TEXT = 8_192
@@ -117,6 +120,7 @@ class WebRequest:
     say: Words = field(default_factory=Words)
     curated: Curated = field(default_factory=Curated)
     query_log: QueryLog = field(default_factory=QueryLog)
+    previews: Previews = field(default_factory=Previews)
     groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None

@@ -20,6 +20,7 @@ from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.people import People
 from larmspider.web.prefix import prefix_of
+from larmspider.web.previews import Previews
 from larmspider.web.query_log import QueryLog
 from larmspider.web.reader import OPERATOR_ROLE, Reader, all_of
 from larmspider.web.readers import Readers
@@ -56,7 +57,8 @@ class FlashMessages:
 
 @dataclass(slots=True)
 class Site:
-    """State of an application. ``health`` makes /healthz, which waits for no page."""
+    """State of an application. ``health`` makes /healthz, which waits for no page, ``aside`` the
+    pages that no other page waits for."""
 
     source: Source
     crawl_status: CrawlStatus
@@ -69,7 +71,9 @@ class Site:
     look: Look = field(default_factory=Look)
     curated: Curated = field(default_factory=Curated)
     query_log: QueryLog = field(default_factory=QueryLog)
+    previews: Previews = field(default_factory=Previews)
     health: Work = field(default_factory=lambda: Work(threads=1))
+    aside: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
     people: People = field(default_factory=People)
@@ -158,6 +162,7 @@ def web_request(request: web.Request) -> WebRequest:
         say=site.look.words(request.headers.get("Accept-Language", "")),
         curated=site.curated,
         query_log=site.query_log,
+        previews=site.previews,
         groups=(seen_as or reader).groups,
         csrf="" if proof.session is None else proof.session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),

@@ -27,11 +27,11 @@ from larmspider.server.config.crawl_schema import Crawl
 from larmspider.server.config.secrets import Secrets
 from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.form import groups, values_of
-from larmspider.server.mount import rebased
 from larmspider.server.people.people import ServerPeople
 from larmspider.server.people.tokens import TokenGuard, TokenStore, first_key
 from larmspider.server.runs.look import Looks
 from larmspider.status.crawl_view import Source
+from larmspider.web.prefix import prefixed
 from larmspider.web.server import Binding, Server
 from tests.support.crawl_machine import Machine
 from tests.support.crawling import PROJECT
@@ -483,7 +483,7 @@ def test_a_change_is_shown_before_it_is_saved(console: Console) -> None:
     ).text
     assert "Nothing is saved yet" in page
     assert "new seed: http://v/" in page
-    assert "no seed any more: http://w/" in page
+    assert "no longer a seed: http://w/" in page
     assert "limits.pages: nothing becomes 7" in page
     assert 'name="seen" value="old"' in page
     assert 'aria-invalid="true"' in console.send("/manage/wiki/preview", restrict="(").text
@@ -493,7 +493,7 @@ def test_a_change_is_shown_before_it_is_saved(console: Console) -> None:
 def test_pages_are_moved_below_a_path() -> None:
     """Links of templates, not text of pages, whose quotes are escaped."""
     page = b'<body><a href="/a"><form action="/b"><a href="//c"><a href="http://d/"> href=&#34;/e'
-    assert rebased(page, "/crawls/w") == (
+    assert prefixed(page, "/crawls/w", mounted=True) == (
         b'<body data-base="/crawls/w"><a href="/crawls/w/a"><form action="/crawls/w/b">'
         b'<a href="//c"><a href="http://d/"> href=&#34;/e'
     )

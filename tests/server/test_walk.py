@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.server.test_server import serving
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.axe import findings
 from tests.support.web.browser import Browser
+from tests.support.web.languages import untranslated
 
 pytestmark = pytest.mark.acceptance
 MOST_SECS = 180.0
@@ -22,17 +22,6 @@ MOST_SECS = 180.0
 def browser() -> Iterator[Browser]:
     with Browser() as running:
         yield running
-
-
-def findings(browser: Browser) -> list[Any]:
-    """The violations that axe-core finds on the page."""
-    files = distribution("axe-playwright-python").files or ()
-    path = next(Path(str(f.locate())) for f in files if f.name == "axe.min.js")
-    browser.driver.execute_script(path.read_text("utf-8"))  # type: ignore[no-untyped-call]
-    found = browser.driver.execute_async_script(  # type: ignore[no-untyped-call]
-        "const done = arguments[0]; axe.run().then(r => done(r.violations))"
-    )
-    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
 
 
 def type_in(browser: Browser, name: str, text: str) -> None:
@@ -84,15 +73,26 @@ def test_from_the_first_start_to_the_first_hit(
             lambda: "penguins" in browser.text("main") and browser.all("main h2, main h3"), "hit"
         )
         assert time.monotonic() - begun < MOST_SECS
-        for path in (
-            "/",
-            "/acts",
-            "/users",
-            "/see",
-            "/account",
-            "/manage/wiki",
-            "/manage/wiki/log/1",
-            "/crawls/wiki/",
-        ):
-            browser.open(server.url + path)
-            assert findings(browser) == [], path
+        pages(browser, server.url)
+
+
+PATHS = (
+    *("/", "/new", "/acts", "/users", "/see", "/account", "/failed", "/nowhere"),
+    *("/control/search", "/control/queries", "/manage/wiki", "/manage/wiki/log/1", "/search"),
+    *("/crawls/wiki/", "/crawls/wiki/hosts", "/crawls/wiki/links", "/crawls/wiki/control"),
+)
+
+
+def pages(browser: Browser, url: str) -> None:
+    """The server's own pages, and those of a crawl: no finding, none too wide, all translated."""
+    for path in PATHS:
+        said = {}
+        for language in ("en", "de", "fr"):
+            browser.speak(language)
+            browser.look(320 if language == "fr" else 1280, dark=language == "de")
+            browser.open(url + path)
+            assert findings(browser) == [], (path, language)
+            assert browser.overflow() <= 0, (path, language)
+            said[language] = browser.driver.page_source
+        for language in ("de", "fr"):
+            assert untranslated(said["en"], said[language]) == [], (path, language)

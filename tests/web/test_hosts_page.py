@@ -187,7 +187,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
         crawl.until(lambda: crawl.gauges["urls"]["delayed"] == 1, "a failure")
         crawl.until(lambda: 'id="trouble"' in crawl.get(target).text, "it at a checkpoint")
         page = " ".join(crawl.get(target).text.split())
-        assert "1 URL whose last attempt failed is tried again." in page
+        assert "1 URL whose last attempt failed is retried." in page
         assert re.search(f"1 failure in a row, the last one HTTP 503 at {TIME}", page)
         again = page[page.index("To be tried again") : page.index("Queue head")]
         assert re.search(rf"<td[^>]*>{TIME}</td><td><a [^>]*>{server.url('/bad')}</a>", again)

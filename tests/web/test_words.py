@@ -1,12 +1,14 @@
-"""The search speaks German, English and French, all of it."""
+"""All pages speak German, English and French."""
 
 from __future__ import annotations
 
 import ast
 import re
 import string
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -15,25 +17,41 @@ import larmspider
 from larmspider.errors import QueryError
 from larmspider.index.schema import KINDS
 from larmspider.search.query import DAYS
+from larmspider.server.api.api import Server
+from larmspider.server.pages import pages_of
 from larmspider.web import people
 from larmspider.web.look import Look
+from larmspider.web.views import PAGES
 from larmspider.web.views.search import FILTERS, PERIODS, TITLES
 from larmspider.web.words import LANGUAGES, Words, table
 from tests.support.web.serving import Served, request
 
 PACKAGE = Path(larmspider.__file__).parent
 SPOKEN = re.compile(r"""say\(\s*(?:"([^"]*)"|'([^']*)')""")
+COUNTED = re.compile(r"""counted\(\s*["']([^"']*)["'](?:,\s*["']([^"']*)["'])?""")
 MODULES = (
     "search/query.py", "search/ranking.py",
-    *(f"web/{name}.py" for name in ("app", "request", "tries", "words", "views/search")),
+    *(f"web/{name}.py" for name in ("app", "request", "tries", "words")),
+    *(f"web/views/{name}.py" for name in ("overview", "search")),
 )  # fmt: skip
+
+
+TEMPLATES = [
+    path
+    for path in (*(PACKAGE / "web").rglob("*.html"), *(PACKAGE / "plugins").rglob("*.html"))
+    if path.name != "report.html"  # a file of the command line, in English
+]
 
 
 def spoken() -> Iterator[str]:
     """The texts of templates and views, and the errors that users of the search see."""
-    for path in (PACKAGE / "web" / "templates").glob("*.html"):
-        for found in SPOKEN.finditer(path.read_text("utf-8")):
+    for path in TEMPLATES:
+        text = path.read_text("utf-8")
+        for found in SPOKEN.finditer(text):
             yield found[1] or found[2]
+        for what, many in COUNTED.findall(text):
+            yield f"{{n}} {what}|{{n}} {many or what + 's'}"
+    yield from (page.nav for page in (*PAGES, *pages_of(cast(Server, None))) if page.nav)
     for name in MODULES:
         for call in ast.walk(ast.parse((PACKAGE / name).read_text("utf-8"))):
             if not isinstance(call, ast.Call) or not call.args:
@@ -73,6 +91,48 @@ def test_each_language_fills_in_the_same_values(english: str) -> None:
         if english.startswith("{name} {value"):
             continue
         assert values(other) == values(english)
+
+
+def test_sentences_keep_their_values() -> None:
+    """And each is found by its English text, in a language of its own."""
+    for english, others in table()["sentences"].items():
+        names = re.findall(r"\{(\w+)\}", english)
+        filled = {name: f"http://h{n}/" for n, name in enumerate(names)}
+        for number, other in enumerate(others):
+            assert sorted(re.findall(r"\{(\w+)\}", other)) == sorted(names), english
+            said = Words(LANGUAGES[number + 1]).told(english.format(**filled))
+            assert all(value in said for value in filled.values()), said
+    for names in table()["states"].values():
+        assert len(names) == len(LANGUAGES)
+
+
+@pytest.mark.parametrize("english, german, french", [
+    ("Running since 2026-01-31T12:00:00Z.", "Läuft seit 31.01.2026 12:00:00.",
+     "En cours depuis le 31/01/2026 12:00:00."),
+    ("Paused. Running since 2026-01-31T12:00:00Z.",
+     "Angehalten. Läuft seit 31.01.2026 12:00:00.",
+     "En pause. En cours depuis le 31/01/2026 12:00:00."),
+    ("Next request in 1 d 02 h.",
+     "Nächste Anfrage in 1 T 02 h.", "Prochaine requête dans 1 j 02 h."),
+    ("1,234 URLs of 2 hosts are not fetched in this run.",
+     "1.234 URLs von 2 Servern werden in diesem Lauf nicht abgerufen.",
+     "1\u202f234 URL de 2 serveurs ne sont pas récupérées dans cette session."),
+    ("given up: 5 failures in a row: connection refused while asking for robots.txt",
+     "aufgegeben: 5 Fehler hintereinander: Verbindung abgelehnt beim Abruf von robots.txt",
+     "abandonné: 5 échecs de suite: connexion refusée en demandant robots.txt"),
+    ("some words from a log", "some words from a log", "some words from a log"),
+    ("", "", ""), ("{x", "{x", "{x"), ("x" * 5_000, "x" * 5_000, "x" * 5_000),
+])  # fmt: skip
+def test_sentences_of_the_crawl(english: str, german: str, french: str) -> None:
+    assert Words().told(english).replace(" 12:00:00", "T12:00:00Z") == english
+    assert (Words("de").told(english), Words("fr").told(english)) == (german, french)
+
+
+def test_a_hostile_text_is_told_in_no_time() -> None:
+    began = time.monotonic()
+    for text in ("; " * 400, "a: " * 330, "Not reached (" * 70, ". A" * 330, "1," * 500):
+        assert Words("de").told(text)
+    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize("header, language", [

@@ -11,8 +11,9 @@
   // Curves with axes and the values under the pointer; without uPlot or scripts the server's stay.
   const plots = {};
   const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
-  const short = (value) => value >= 1e9 ? `${+(value / 1e9).toFixed(1)}G` : value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M`
-    : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : String(+value.toFixed(value < 10 ? 2 : 0));
+  const round = (value, digits) => value.toLocaleString(document.documentElement.lang, { maximumFractionDigits: digits });
+  const short = (value) => value >= 1e9 ? `${round(value / 1e9, 1)}G` : value >= 1e6 ? `${round(value / 1e6, 1)}M`
+    : value >= 1e3 ? `${round(value / 1e3, 1)}k` : round(value, value < 10 ? 2 : 0);
   const axis = (size, values) => ({
     stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
     font: "12px system-ui, sans-serif", size, ...(values && { values }),
@@ -32,7 +33,7 @@
       legend: { live: true, markers: { show: false } }, cursor: { y: false, drag: { x: true, y: false } },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [axis(28, (_, all) => clock(all)), axis(52, (_, all) => all.map(short))],
-      series: [{ label: "at", value: (_, at) => at == null ? "–" : utc(at).slice(0, 19).replace("T", " ") },
+      series: [{ label: "UTC", value: (_, at) => at == null ? "–" : utc(at).slice(0, 19).replace("T", " ") },
         { label: place.closest("figure").querySelector("figcaption").firstChild.textContent.trim(),
           stroke: colour("--accent"), width: 1.6, fill: colour("--fill"), points: { show: false },
           value: (_, value) => value == null ? "–" : short(value) }],
@@ -72,7 +73,7 @@
     events.onerror = () => {
       document.getElementById("live").hidden = true;
       document.getElementById("condition").textContent =
-        `No more updates: the crawl has ended or cannot be reached. This page is as of ${latest} UTC.`;
+        document.querySelector("[data-gone]").dataset.gone.replace("%", latest);
     }; // the browser reconnects by itself; the first update then has all texts
   };
   document.addEventListener("visibilitychange", () => {

@@ -7,6 +7,11 @@
   const hits = [...document.querySelectorAll(".hits > li")]
     .map((hit) => hit.querySelector(".hit a, a.copy")).filter(Boolean);
 
+  for (const picture of document.querySelectorAll("img.first")) { // of a document that cannot be drawn
+    const gone = () => picture.remove();
+    if (picture.complete && picture.src && !picture.naturalWidth) gone(); else picture.addEventListener("error", gone);
+  }
+
   const KEY = "larmspider-recent", WHILE_SIGNED_IN = "larmspider-recent-signed-in", MOST = 8;
   const signOut = document.querySelector('form[action$="/logout"]');
   const recent = () => {

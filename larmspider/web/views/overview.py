@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from larmspider import stats
 from larmspider.crawl.state import State
-from larmspider.formatting import count, counted, duration, rate, size
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.status.snapshot import Gauges, state_text
 from larmspider.status.status import CrawlStatus, Status
-from larmspider.web.render import Templates, curve, times, when
+from larmspider.web.render import Templates, curve
 from larmspider.web.request import PageView, WebRequest, WebResponse
+from larmspider.web.words import Words
 
 ROWS = 12
 """Rows of each small table."""
@@ -21,16 +20,27 @@ ROWS = 12
 
 def overview(request: WebRequest) -> WebResponse:
     status = request.crawl_status.status(request.gauges)
-    return request.render("overview.html", now=status, **parts(status))
+    return request.render("overview.html", now=status, **parts(status, request.say))
 
 
 def update_parts(
-    crawl_status: CrawlStatus, templates: Templates, gauges: Gauges | None
-) -> dict[str, dict[str, Any]]:
-    """The data of /events: texts, curves and pieces of the page, by their names in the template."""
+    crawl_status: CrawlStatus,
+    templates: Templates,
+    gauges: Gauges | None,
+    languages: Collection[str],
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """The data of /events for each language."""
     status = crawl_status.status(gauges)
-    shown = parts(status)
-    piece = partial(templates.macro, "overview_pieces.html")
+    return {language: _update(status, templates, Words(language)) for language in languages}
+
+
+def _update(status: Status, templates: Templates, say: Words) -> dict[str, dict[str, Any]]:
+    """Texts, curves and pieces of the page, by their names in the template."""
+    shown = parts(status, say)
+
+    def piece(name: str, *values: Any) -> str:
+        return templates.macro("overview_pieces.html", name, say, *values)
+
     return {
         "texts": shown["texts"],
         "paths": shown["paths"],
@@ -43,7 +53,7 @@ def update_parts(
     }
 
 
-def parts(status: Status) -> dict[str, Any]:
+def parts(status: Status, say: Words) -> dict[str, Any]:
     """Further values of the template, from the status."""
     urls, past = status.urls, status.history
     running = status.run_state.state is State.RUNNING
@@ -53,15 +63,20 @@ def parts(status: Status) -> dict[str, Any]:
     seconds = status.forecast.seconds
     known, queued = urls.get("discovered", 0), urls.get("queued", 0)
     done = 100 * (known - queued) / known if known else 0.0
-    left = [f"{count(queued)} queued"] if queued else []
+    left = [say("{n} queued", n=queued)] if queued else []
     if seconds and running:
-        left.append(f"about {duration(seconds)} left")
+        left.append(say("about {time} left", time=say.duration(seconds)))
+    count, rate, size = say.count, say.rate, say.size
     return {
         "texts": {
             "done": f"{done:.1f}",
-            "known": f"{count(urls.get('stored', 0))} of {counted(known, 'known URL')} stored",
-            "left": ", ".join(left) or "nothing is queued",
-            "condition": times(state_text(status.run_state, status.gauges)),
+            "known": say(
+                "{stored} of {n} known URL stored|{stored} of {n} known URLs stored",
+                n=known,
+                stored=urls.get("stored", 0),
+            ),
+            "left": ", ".join(left) or say("nothing is queued"),
+            "condition": say.told(state_text(status.run_state, status.gauges)),
             "pages": rate(status.pages) if running else "–",
             "bytes": size(status.bytes) if status.gauges else "–",
             "stored": count(urls.get("stored", 0)),
@@ -77,11 +92,11 @@ def parts(status: Status) -> dict[str, Any]:
             "disk-free": size(status.disk_free),
             "pages-top": rate(pages.top),
             "bytes-top": size(sizes.top),
-            "first": when(moments[0]) if moments else "",
-            "last": when(moments[-1]) if moments else "",
-            "runs": counted(max(past.runs, running), "run"),
-            "end": "unknown" if seconds is None else duration(seconds),
-            "end-time": when(status.time + seconds) if seconds and running else "",
+            "first": say.when(moments[0]) if moments else "",
+            "last": say.when(moments[-1]) if moments else "",
+            "runs": say("{n} run of this crawl|{n} runs of this crawl", n=max(past.runs, running)),
+            "end": say("unknown") if seconds is None else say.duration(seconds),
+            "end-time": say.when(status.time + seconds) if seconds and running else "",
         },
         "paths": {
             "pages-line": pages.path,

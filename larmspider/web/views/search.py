@@ -11,6 +11,7 @@
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one; format=json too
 /search/copy?u=http://wiki.example/vpn&q=vpn  the text of its stored copy, with the words marked
+/search/preview?u=http://wiki.example/a.pdf   its first page as a small picture
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from larmspider.search.query import (
     until_time,
 )
 from larmspider.search.request import SearchRequest
-from larmspider.search.results import Results, results_json
+from larmspider.search.results import Document, Results, results_json
 from larmspider.search.searcher import Searcher
 from larmspider.search.shard import SHORTEST_HEAD
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
@@ -63,6 +64,8 @@ ASKED_FOR = 30
 MAX_TYPED = 60
 """Characters of a typed text up to which there are suggestions."""
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
+PREVIEW_HEADERS = {"Cache-Control": "private, max-age=300", "Vary": "Cookie, Authorization"}
+"""A browser may keep a picture for the same session: going back then needs no request."""
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
 FILTERS = ("collection", LABEL, "host", "type", "lang", "since", "until", UNREACHABLE)
@@ -273,14 +276,8 @@ def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
 def cached(request: WebRequest) -> WebResponse:
     """The text of a page as it is stored: of HTML out of the page files, of other documents out of
     the index. Nothing of a page's markup is passed on."""
-    searcher, asked = request.searcher(), request.text("u")
+    searcher, document = _shown(request)
     name = request.text("collection")
-    if name:
-        searcher = searcher.among([name])
-    document = searcher.get(asked)
-    # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
-    if document is None or not request.may_see(document.url):
-        raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
     has_page = not name or name == request.source.name  # page files of the crawl that is shown
     if has_page and document.mime in HTML_TYPES and not document.container:
@@ -298,6 +295,35 @@ def cached(request: WebRequest) -> WebResponse:
         blocks=[(block, marker.marked(block.text)) for block in shown],
         whole=whole,
     )
+
+
+def _shown(request: WebRequest) -> tuple[Searcher, Document]:
+    """The document of parameter ``u``, and the searcher that found it. Raises HttpError if this
+    reader may not see it."""
+    searcher = request.searcher()
+    if name := request.text("collection"):
+        searcher = searcher.among([name])
+    document = searcher.get(request.text("u"))
+    # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
+    if document is None or not request.may_see(document.url):
+        raise HttpError("This page is not in the index.", 404)
+    return searcher, document
+
+
+def preview(request: WebRequest) -> WebResponse:
+    """The first page of a document as a picture, for those who may see its cached copy."""
+    _, document = _shown(request)
+    name = request.text("collection")
+    source = next((one for one in request.source.all if one.name == name), request.source)
+    page = picture = None
+    with suppress(CrawlDirError):
+        crawl = source.crawl.within(SEARCH_SECS)
+        page = crawl.stored(document.normalized)
+        if page is not None and not document.container and request.may_see(page.url):
+            picture = request.previews.picture(crawl, page)
+    if picture is None:
+        raise HttpError("This document has no preview.", 404)
+    return WebResponse(picture, "image/jpeg", headers=PREVIEW_HEADERS)
 
 
 def suggest(request: WebRequest) -> WebResponse:
@@ -466,5 +492,6 @@ PAGES = (
     PageView("/search", search, "Search"),
     PageView("/search/suggest", suggest),
     PageView("/search/copy", cached),
+    PageView("/search/preview", preview, aside=True),
     PageView("/opensearch.xml", opensearch, without_crawl=True),
 )

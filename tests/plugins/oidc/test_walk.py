@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.server.test_app import Console
-from tests.server.test_walk import findings, type_in
+from tests.server.test_walk import type_in
 from tests.support.servers.oidc import OidcServer
+from tests.support.web.axe import findings
 from tests.support.web.browser import Browser
 
 pytestmark = pytest.mark.acceptance

@@ -69,6 +69,12 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command("Emulation.setEmulatedMedia", {"features": [scheme]})
 
+    def speak(self, language: str) -> None:
+        """The language that pages are asked for from now on."""
+        command: Callable[..., Any] = self.driver.execute_cdp_cmd
+        command("Network.enable", {})
+        command("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
+
     def scripts(self, *, on: bool) -> None:
         """Whether pages opened from now on may run scripts."""
         command: Callable[..., Any] = self.driver.execute_cdp_cmd

@@ -191,6 +191,20 @@ LOOKS = {
 }
 """By the name of the screenshot: a target that shows the page with something on it; ``{site}`` is
 the demo server's URL, quoted for a query."""
+EVERY = {
+    **LOOKS,
+    "deletes": "/deletes",
+    "mirrors": "/mirrors",
+    "traps": "/traps",
+    "words": "/control/search",
+    "queries": "/control/queries",
+    "why": "/control/why?q=siren&u={site}wiki/",
+    "cached": "/search/copy?u={site}",
+    "similar": "/search?similar={site}",
+    "error": "/nowhere",
+    "no-host": "/hosts/nowhere:80",
+}
+"""Every page of a crawl, as an operator sees it."""
 QUERIES = (
     "/?q={text}",
     "/search?q={text}",
