@@ -4,7 +4,7 @@
     referral(link, r"\\nas\\dfs\\plans")          # a Referral
 
 The list comes by a remote call (MS-SRVS 3.1.4.10, NetrShareGetInfo, level 502), which
-Windows answers administrators and server operators only.
+Windows and Samba answer administrators and server operators only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _LEVEL = 502
 _FRAGMENT = 4_280  # bytes of a part of a call
 _MOST = 65_536
 _BUFFER_OVERFLOW = 0x80000005  # more of a message is waiting; a part of an answer is never larger
-_NULL = AccessList("nt", (("null",),))
 
 
 class Referral(NamedTuple):
@@ -142,6 +141,6 @@ def _list_in(answer: bytes) -> AccessList:
             _, _, letters = struct.unpack_from("<III", stub, at)
             at += 12 + (2 * letters + 3) // 4 * 4
     if not security:
-        return _NULL
+        raise UnreadableError("the server does not say who may use the share")  # as Samba does
     (size,) = struct.unpack_from("<I", stub, at)
     return of_bytes(stub[at + 4 : at + 4 + min(size, length)])
