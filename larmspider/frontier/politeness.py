@@ -44,6 +44,7 @@ KINDS = {
     "unmounted": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
     "sign-in": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
     "locked": FailureKind(retry=True, blames_host=False),
+    "unavailable": FailureKind(retry=True, blames_host=False),
     "offline": FailureKind(retry=False, blames_host=False),
     "timeout": FailureKind(retry=True, blames_host=True, snoozes=True),
     "slow": FailureKind(retry=True, blames_host=True, snoozes=True),

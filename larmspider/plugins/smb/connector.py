@@ -71,9 +71,10 @@ _DENIED = frozenset({ACCESS_DENIED, 0xC0000061, 0xC000028B})
 _GONE = frozenset({0xC0000034, 0xC000003A, NO_SUCH_FILE, 0xC0000033, 0xC0000039, 0xC000003B,
                    0xC0000056, NO_FOLDER})  # fmt: skip
 _LOCKED = frozenset({0xC0000043, 0xC0000054})
-_NO_SHARE = frozenset({0xC00000CC, 0xC00000BE, 0xC000026E, 0xC0000013, 0xC000026D, 0xC0000225})
+_NO_SHARE = frozenset({0xC00000CC, 0xC00000BE, 0xC000026E, 0xC0000013, 0xC0000225})
 _EXPIRED = frozenset({0xC0000203, 0xC000035C})
 _TREE_GONE = 0xC00000C9
+LEADS_NOWHERE = 0xC000026D
 T = TypeVar("T")
 
 
@@ -199,6 +200,8 @@ class SmbConnector:
 
     def _refused(self, place: Place, status: int) -> Answer:
         """Raises Unmounted, Locked, ConnectionLost."""
+        if status == LEADS_NOWHERE:
+            raise errors.Unavailable("its DFS link leads nowhere, or in a ring")
         if status in _NO_SHARE:
             raise errors.Unmounted(f"{printable(place.root)} is not there: is the share offered?")
         if status in _DENIED:
@@ -218,7 +221,7 @@ class SmbConnector:
         """Whether the crawl may open the share at all."""
         try:
             self._spot(place._replace(names=()))
-        except (StatusError, LostError, SignInError):
+        except (StatusError, LostError, SignInError, errors.Unavailable, *_NETWORK):
             return False
         return True
 
@@ -439,7 +442,7 @@ class SmbConnector:
             return self._again(lambda: self._has_entries(place))
         except StatusError as error:
             return error.status in _DENIED
-        except (LostError, SignInError, *_NETWORK):
+        except (LostError, SignInError, errors.Unavailable, *_NETWORK):
             return False
 
     def _has_entries(self, place: Place) -> bool:
@@ -484,10 +487,10 @@ class SmbConnector:
         """Raises AwayError, UnreadableError."""
         try:
             return self._again(call)
-        except (LostError, SignInError, *_NETWORK) as error:
+        except (LostError, SignInError, errors.Unavailable, *_NETWORK) as error:
             raise AwayError(str(error) or "the connection ended") from None
         except StatusError as error:
-            if error.status in _NO_SHARE:
+            if error.status in _NO_SHARE or error.status == LEADS_NOWHERE:
                 raise AwayError("the share is not there") from None
             raise UnreadableError(str(error)) from None
 
@@ -496,27 +499,36 @@ class SmbConnector:
     def _spot(self, place: Place) -> Spot:
         """Where a place lies, over DFS links. Raises StatusError, LostError, SignInError."""
         server, port, path, shares = place.server, place.port, place.path, list[str]()
-        share = place.share
+        share, is_target = place.share, False
         for _ in range(MAX_REFERRALS):
-            unc = "\\".join(filter(None, ("", server, share, path)))
+            unc = _unc(server, share, path)
             leads = self._referral(unc)
             if leads is None:
-                link = self._link(server, port)
+                link = self._link_of_target(server) if is_target else self._link(server, port)
                 shares.append(Place(server, port, share).root)
                 try:
                     tree = link.tree(share)
                 except StatusError as error:
                     if error.status not in _NO_SHARE or share.casefold() == "ipc$":
                         raise
-                    self._learn(link, "\\".join(("", server, share)), error)
+                    self._learn(link, _unc(server, share), error)
                     continue
                 return Spot(link, tree, share, path, tuple(shares))
-            if not shares and share.casefold() not in leads.target.casefold():
+            if leads.prefix.count("\\") > 2:  # else the whole share lies elsewhere
                 shares.append(Place(server, port, share).root)
+            is_target = True
             target = leads.target + unc[len(leads.prefix) :]
             _, server, share, *rest = target.split("\\")
             port, path = 445, "\\".join(rest)
-        raise StatusError(0xC000026D)
+        raise StatusError(LEADS_NOWHERE)
+
+    def _link_of_target(self, server: str) -> Link:
+        """The session with a server to which a DFS link leads. Raises Unavailable: the server of
+        the link is well."""
+        try:
+            return self._link(server, 445)
+        except (SignInError, *_NETWORK) as error:
+            raise errors.Unavailable(f"its DFS link leads to {server}: {error}") from None
 
     def _referral(self, unc: str) -> Referral | None:
         """The longest prefix that is known to lead elsewhere."""
@@ -538,7 +550,8 @@ class SmbConnector:
             raise error from None
         with self._keeping:
             now = time.monotonic()
-            kept = [one for one in self._referrals if one.until > now and one != found]
+            known = [one for one in self._referrals if one.until > now]
+            kept = [one for one in known if one.prefix != found.prefix]
             self._referrals = [*kept[-999:], found]
         if self._referral(unc) is None:
             raise error
@@ -553,7 +566,7 @@ class SmbConnector:
         elif status == _TREE_GONE:
             spot.link.forget_tree(spot.share)
         elif status == NOT_COVERED:
-            unc = "\\".join(filter(None, ("", spot.link.server, spot.share, spot.path)))
+            unc = _unc(spot.link.server, spot.share, spot.path)
             self._learn(spot.link, unc, StatusError(status))
             raise LostError("the path lies on another server")  # which is known from now on
         if status in _EXPIRED or status == _TREE_GONE:
@@ -619,6 +632,10 @@ class Links:
 
 LINKS = Links()
 _NETWORK = (errors.Unresolved, errors.Refused, errors.TimedOut, errors.ConnectionLost)
+
+
+def _unc(*names: str) -> str:
+    return "\\" + "\\".join(filter(None, names))
 
 
 def place_of(url: str) -> Place | None:
