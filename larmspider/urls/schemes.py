@@ -21,6 +21,7 @@ class Scheme:
     name: str
     port: int
     folds_case: bool = False
+    has_tls: bool = False
 
 
 WEB_PORTS = {"http": 80, "https": 443}
@@ -39,8 +40,13 @@ def register(scheme: Scheme) -> None:
     PORTS[f"{scheme.name}:"] = f":{scheme.port}"
 
 
-for _scheme in (Scheme("smb", 445, folds_case=True), Scheme("imaps", 993)):
+for _scheme in (Scheme("smb", 445, folds_case=True), Scheme("imaps", 993, has_tls=True)):
     register(_scheme)
+
+
+def has_tls(scheme: str) -> bool:
+    """Whether the server shows a certificate."""
+    return scheme == "https" or (scheme in CONNECTED and CONNECTED[scheme].has_tls)
 
 
 def scheme_of(url: str) -> Scheme | None:

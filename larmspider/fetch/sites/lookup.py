@@ -39,7 +39,7 @@ from larmspider.fetch.sites.fields import (
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
 from larmspider.files import read_plain
 from larmspider.urls.host_pattern import HostPattern
-from larmspider.urls.schemes import DEFAULT_PORTS, WEB_PORTS
+from larmspider.urls.schemes import DEFAULT_PORTS, WEB_PORTS, has_tls
 from larmspider.urls.syntax import LONGEST_HOST
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _schemes(
         reached |= {pattern.scheme} if pattern.scheme else meant
         if given and pattern.scheme and pattern.scheme not in given:
             raise table.refuse("hosts:", f"{str(pattern)!r} contradicts scheme = {given}")
-    if options.needs_tls and "https" not in reached:
+    if options.needs_tls and not any(map(has_tls, reached)):
         raise table.refuse(
             "scheme", "is http alone: client_cert, ca_file, tls_min and verify are for https"
         )
