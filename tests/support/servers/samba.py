@@ -12,6 +12,7 @@ import ctypes
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,6 +95,7 @@ class Samba:
         self.conf = self.folder / "smb.conf"
         self._daemon: subprocess.Popen[bytes] | None = None
         self._holder: subprocess.Popen[bytes] | None = None
+        self.first = 0
 
     def write_conf(self) -> None:
         own = {"share": f" path = {self.share}\n read only = no\n"} | self.shares
@@ -117,10 +119,13 @@ class Samba:
             " /etc/group && ip link set lo up && echo ready && exec sleep 100000"
         )
         self._holder = subprocess.Popen(
-            ["unshare", "--net", "--mount", "sh", "-c", script], stdout=subprocess.PIPE
+            ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script],
+            stdout=subprocess.PIPE,
         )
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == b"ready\n"
+        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
+        self.first = int(children.read_text())
         for name in PEOPLE:
             command = ("smbpasswd", "-c", str(self.conf), "-s", "-a", name)
             self.run(*command, text=f"{PASSWORD}\n{PASSWORD}\n")
@@ -141,14 +146,13 @@ class Samba:
             self._holder.stdout.close()
 
     def prefix(self) -> list[str]:
-        assert self._holder is not None
-        return ["nsenter", "-t", str(self._holder.pid), "--net", "--mount"]
+        return ["nsenter", "-t", str(self.first), "--net", "--mount"]
 
     def start(self) -> None:
         self.write_conf()
         with (self.folder / "out").open("ab") as out:
             self._daemon = subprocess.Popen(
-                [*self.prefix(), "smbd", "-F", "--no-process-group", "-s", str(self.conf)],
+                [*self.prefix(), "--pid", "smbd", "-F", "--no-process-group", "-s", str(self.conf)],
                 stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
         wait_for(self._daemon, self.folder / "out", self._listens, every=0.2)
@@ -162,10 +166,22 @@ class Samba:
         return done.returncode == 0
 
     def stop(self) -> None:
-        """End smbd and the processes of its sessions."""
+        """End smbd and all of its processes: some leave its group."""
         if self._daemon is not None:
             end(self._daemon)
             self._daemon = None
+        for pid in self._processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _processes(self) -> list[int]:
+        """Those of the namespace, but the one that holds it."""
+        own, found = Path(f"/proc/{self.first}/ns/pid").readlink(), list[int]()
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if path.name != str(self.first) and (path / "ns/pid").readlink() == own:
+                    found.append(int(path.name))
+        return found
 
     def reload(self) -> None:
         """Take a changed configuration, and end the sessions."""
@@ -240,10 +256,9 @@ class Samba:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """This thread, and threads that begin now, are in the namespace."""
-        assert self._holder is not None
         libc = ctypes.CDLL(None, use_errno=True)
         own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        theirs = os.open(f"/proc/{self._holder.pid}/ns/net", os.O_RDONLY)
+        theirs = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
         try:
             assert libc.setns(theirs, _CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
             yield
