@@ -39,6 +39,21 @@ def load(name: str) -> Any:
         ) from error
 
 
+def load_class(path: str) -> Any:
+    """The class at a path as the settings have it, of a plugin or of another package. Raises
+    ConfigError."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = (
+            load(module.removeprefix(f"{PACKAGE}."))
+            if module.startswith(f"{PACKAGE}.")
+            else import_module(module)
+        )
+        return getattr(found, name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be imported: {error}") from error
+
+
 def check(components: Iterable[object]) -> None:
     """Import the plugins whose classes these are, by their paths in the settings. Raises
     ConfigError."""

@@ -516,14 +516,28 @@ DOWNLOAD_HANDLERS = {
     "http": "larmspider.fetch.curl_handler.CurlHandler",
     "https": "larmspider.fetch.curl_handler.CurlHandler",
     "file": "larmspider.fetch.file_handler.FileHandler",
+    "smb": "larmspider.fetch.source_handler.SourceHandler",
+    "imaps": "larmspider.fetch.source_handler.SourceHandler",
+}
+
+# Classes that read sources which are no web sites, by the scheme of their URLs. Each is a plugin
+# with an extra (docs/files.md); CONTRIBUTING.md has an example of one of your own.
+LARM_CONNECTORS = {
+    "smb": "larmspider.plugins.smb.connector.SmbConnector",
+    "imaps": "larmspider.plugins.imap.connector.ImapConnector",
 }
 
 # Folders that may be crawled as file:///srv/share/, with all that they hold; nothing else on this
 # machine is read, whatever a page names (docs/files.md).
 LARM_FILE_ROOTS: list[str] = []
 
+# Who may use a share, where its server does not tell the crawl's account (docs/files.md), as
+# `{"smb://nas/share/": ["authenticated"]}`, with principals as in LARM_ACCESS_RULES.
+LARM_SMB_SHARE_ACCESS: dict[str, list[str]] = {}
+
 # Where readers of the search find these files, by the beginning of their URLs:
-# `{"file:///srv/share/": "smb://nas/share/"}`. Files that are mapped to nothing are no links.
+# `{"file:///srv/share/": "smb://nas/share/"}`. It also takes URLs of
+# connectors. Files that are mapped to nothing are no links.
 LARM_FILE_URLS: dict[str, str] = {}
 
 # Idle connections that stay open; the one unused for longest makes room.

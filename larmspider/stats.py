@@ -44,6 +44,9 @@ and scripts that are stored, failed or refused"""
 
 FETCH_BYTES = "larm/fetch/bytes"
 """LarmDownloader: bytes of bodies, after decompression, robots.txt too"""
+SOURCE_LEFT_OUT = "larm/left_out/{why}"
+"""SourceHandler: entries of folders on servers that are left out: hidden, offline, link, ring,
+too-deep, too-many, same-name, unfit-name (docs/files.md)"""
 FETCH_FAILED = "larm/fetch/failed"
 """IntranetSpider: fetches without a response, retries spent"""
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from hashlib import sha1
@@ -13,6 +14,7 @@ from scrapy.settings import Settings
 
 from docs.reference import pages
 from larmspider import options, stats
+from larmspider.access.lists import reader_of_groups
 from larmspider.crawl.log_index.update import SOUND
 from larmspider.errors import ConfigError
 from larmspider.extraction import formats
@@ -24,13 +26,16 @@ from larmspider.frontier.politeness import KINDS, Limits, Politeness
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import BreadthFirst
+from larmspider.index.access import Access
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
 from larmspider.pipelines.outbox.receiver import AwayError, Sent
 from larmspider.reports.explain import filters
+from larmspider.search.request import SearchRequest
+from larmspider.search.searcher import Searcher
 from larmspider.urls import media_types
 from tests.support import spooled
-from tests.support.crawling import FAST, scrapy
+from tests.support.crawling import FAST, Ran, crawl, scrapy
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.servers.scripted import ScriptedServer
 
@@ -103,7 +108,10 @@ EXAMPLES = re.findall(
     re.MULTILINE | re.DOTALL,
 )
 """CONTRIBUTING.md's, in the order of the page."""
-DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE, SLOW_HOSTS = EXAMPLES
+(
+    DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE, SLOW_HOSTS, BOARDS,
+    BOARD_SETTINGS,
+) = EXAMPLES  # fmt: skip
 
 
 def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -161,6 +169,42 @@ def test_the_examples_of_the_guide_work_in_a_crawl(
     assert written == f"{server.url('/')}\tde\n{server.url('/a')}\ten\n"
     shelf = {path.name: path.read_bytes() for path in (tmp_path / "shelf").iterdir()}
     assert shelf == {sha1(body).hexdigest(): body for body in bodies}
+
+
+def test_the_connector_of_the_guide_reads_documents_and_rights(tmp_path: Path) -> None:
+    """As it stands: two cards, of which one changes its readers between two runs, and a board that
+    is away."""
+    (tmp_path / "boards.py").write_text(BOARDS)
+    (tmp_path / "board_settings.py").write_text(BOARD_SETTINGS)
+    (tmp_path / "boards").mkdir()
+    board = tmp_path / "boards" / "team.json"
+    cards = {
+        "tides": {"text": "harbour at noon", "time": 1_700_000_000, "readers": ["group:hr"]},
+        "plan": {"text": "harbour plan", "time": 1_700_000_000, "readers": ["everyone"]},
+    }
+    board.write_text(json.dumps(cards))
+
+    def found_by(group: str) -> set[str]:
+        whole = Searcher.open(tmp_path / "crawl" / "index")
+        seen = whole.seen_by(Access(("file://",), (), reader_of_groups([group])))
+        return {hit.url for hit in seen.search(SearchRequest("harbour", 10)).hits}
+
+    def run(**arguments: str) -> Ran:
+        return crawl("board://team/", tmp_path, settings_module="board_settings", **arguments)
+
+    assert run().status == 0
+    assert found_by("hr") == {"board://team/tides", "board://team/plan"}
+    assert found_by("it") == {"board://team/plan"}
+    cards["tides"]["readers"] = ["group:it"]
+    board.write_text(json.dumps(cards))
+    assert run(refresh="all").status == 0
+    assert found_by("it") == {"board://team/tides", "board://team/plan"}
+    board.unlink()
+    assert "is the share mounted?" in run(refresh="all").err
+    assert found_by("it") == {"board://team/tides", "board://team/plan"}
+    refused = crawl("board://team/x", tmp_path, settings_module="board_settings", fresh="force")
+    assert refused.status == 2
+    assert "start=board://team/x: expected a board, as board://team/" in refused.err
 
 
 def test_the_receiver_of_the_guide_refuses_and_forgets(tmp_path: Path) -> None:
@@ -244,6 +288,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
     ]
     known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
     examples = {"drafts.py", "language_log.py", "shelf.py", "subtitles.py", "slow_hosts.py"}
+    examples |= {"boards.py"}
     examples |= {f"larmspider/plugins/languages/{name}.py" for name in ("__init__", "store")}
     for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
         assert any(path.endswith(f"/{name}") for path in known), name

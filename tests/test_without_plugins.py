@@ -20,8 +20,8 @@ pytestmark = pytest.mark.long
 PLUGINS = sorted(path.parent.name for path in (PROJECT / "larmspider/plugins").glob("*/*.py"))
 PACKAGES = {
     "boto3", "botocore", "chardetng_py", "confluent_kafka", "isal", "joserfc", "ldap3",
-    "matplotlib", "mcp", "nats", "obstore", "playwright", "psycopg", "pyarrow", "pyasn1",
-    "scrapyd", "warcio",
+    "imapclient", "matplotlib", "mcp", "nats", "obstore", "playwright", "psycopg", "pyarrow",
+    "pyasn1", "scrapyd", "smbclient", "smbprotocol", "spnego", "warcio",
 }  # fmt: skip
 """Top modules of the extras' packages."""
 SETTINGS = """

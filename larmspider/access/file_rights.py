@@ -65,11 +65,12 @@ class FileRights:
         except OSError as error:
             raise UnreadableError(error.strerror or str(error)) from None
 
-    def root_of(self, name: str) -> bytes | None:
+    def root_of(self, name: str) -> str | None:
         """The folder of LARM_FILE_ROOTS that a document lies in."""
-        return self._roots.of(path_of(name))
+        root = self._roots.of(path_of(name))
+        return None if root is None else os.fsdecode(root)
 
-    def is_mounted(self, root: bytes) -> bool:
+    def is_mounted(self, root: str) -> bool:
         """Whether a root has entries: one without is a share that is not mounted."""
         try:
             with os.scandir(root) as entries:

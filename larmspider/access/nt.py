@@ -101,7 +101,7 @@ def of_bytes(data: bytes) -> AccessList:
             return AccessList(NT, (*entries, ("null",)))
         revision, _, size, number, _ = struct.unpack_from("<BBHHH", data, dacl)
         at, end = dacl + 8, dacl + size
-        if revision not in (2, 4) or end > len(data) or number > MAX_ENTRIES:
+        if revision not in (2, 3, 4) or end > len(data) or number > MAX_ENTRIES:
             raise UnreadableError("the descriptor has a damaged DACL")
         for _ in range(number):
             kind, flags, size = struct.unpack_from("<BBH", data, at)

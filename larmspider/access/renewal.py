@@ -14,13 +14,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from larmspider.access.connected import AwayError, RightsReader
 from larmspider.access.file_rights import files_of
 from larmspider.access.lists import UnreadableError
 from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.access.rules import slot_name
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter, Slot
-from larmspider.urls.file_urls import is_file
+from larmspider.urls.schemes import CONNECTED
 
 
 @dataclass
@@ -56,7 +57,12 @@ def renew(
         if table.slot_of(name) is None:  # the index was lost, and is rebuilt
             table.give(name, rights)
     if sources.has_files:
-        _renew_files(table, sources, names_of, renewed, stop)
+        _renew_source(table, sources, names_of("file:"), sources.files, renewed, stop)
+    for scheme in CONNECTED:
+        names = [*names_of(f"{scheme}:")]
+        reader = sources.connected.reader_of(scheme) if names else None
+        if reader is not None:
+            _renew_source(table, sources, names, reader, renewed, stop)
     renewed.seconds = time.thread_time() - began
     return renewed
 
@@ -94,44 +100,51 @@ def _put_rules(table: AccessWriter, sources: Sources, said: Renewed) -> None:
         table.put(slot_name(pattern), rights)
 
 
-def _renew_files(
+def _renew_source(
     table: AccessWriter,
     sources: Sources,
-    names_of: Callable[[str], Iterable[str]],
+    names: Iterable[str],
+    reader: RightsReader,
     said: Renewed,
     stop: Callable[[], bool],
 ) -> None:
-    folders, mounted = defaultdict[str, list[str]](list), dict[bytes, bool]()
-    for name in names_of("file:"):
-        if not is_file(name) or sources.rules.number_of(name) is not None:
+    folders, mounted = defaultdict[str, list[str]](list), dict[str, bool]()
+    for name in names:
+        if sources.rules.number_of(name) is not None:
             continue
-        root = sources.files.root_of(name)
+        root = reader.root_of(name)
         if root is not None and root not in mounted:
-            mounted[root] = sources.files.is_mounted(root)
+            mounted[root] = reader.is_mounted(root)
         if table.slot_of(name) == NO_SLOT:
             table.assign(name, NO_SLOT)
         if root is None or mounted[root]:
             folders[name.rpartition("/")[0] + "/"].append(name)
-    said.unmounted = [root.decode("utf-8", "replace") for root, is_there in mounted.items()
-                      if not is_there]  # fmt: skip
-    sources.files.known = {}
+    said.unmounted += [root for root, is_there in mounted.items() if not is_there]
+    reader.known = {}
     try:
-        for folder, names in folders.items():
+        for folder, inside in folders.items():
             if stop():
                 return
-            _renew_folder(table, sources, folder, names, said)
-            said.files += len(names)
+            try:
+                _renew_folder(table, sources, reader, folder, inside, said)
+            except AwayError as error:
+                said.unmounted.append(f"{folder} ({error})")
+            said.files += len(inside)
     finally:
-        sources.files.known = None
+        reader.known = None
 
 
 def _renew_folder(
-    table: AccessWriter, sources: Sources, folder: str, names: list[str], said: Renewed
+    table: AccessWriter,
+    sources: Sources,
+    reader: RightsReader,
+    folder: str,
+    names: list[str],
+    said: Renewed,
 ) -> None:
-    files = sources.files
     try:
-        above = files.above(folder)
-        found = [*files.files(folder, names)]
+        above = reader.above(folder)
+        found = [*reader.files(folder, names)]
     except UnreadableError as error:
         above, why = [], str(error)
         found = [(name, UNREADABLE.list, why) for name in names]

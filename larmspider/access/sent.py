@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 from larmspider.access.lists import MAX_ENTRIES, AccessList, UnreadableError
 from larmspider.access.rights import Document, Rights
 from larmspider.errors import ConfigError
-from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
+from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 META = "meta:"
 HEAD_BYTES = 65_536

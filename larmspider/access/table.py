@@ -46,7 +46,7 @@ from larmspider.access.sent import Sent
 from larmspider.errors import MEND, CrawlDirError
 from larmspider.files import replace_file
 from larmspider.items import split_part
-from larmspider.urls.file_urls import is_file
+from larmspider.urls.schemes import is_source
 
 NAME = "access"
 NO_SLOT = 0
@@ -182,7 +182,7 @@ class AccessTable:
             return None if slot is not None and self.list_of(slot).is_for_everyone else slot or 0
         if (own := self._own.get(key_of(name))) is not None:
             return own
-        if is_file(name):
+        if is_source(name):
             return NO_SLOT if name.endswith("/") else self.names.get(files_of(name), NO_SLOT)
         return NO_SLOT if self._sent.place_of(name) else None
 

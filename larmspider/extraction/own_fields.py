@@ -19,8 +19,9 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.page_builder import BLOCKS, BREAKS, one_line
-from larmspider.urls.host_pattern import DEFAULT_PORTS, host_matcher
+from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.media_types import reader_of
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from parsel import Selector

@@ -34,8 +34,8 @@ _MESSAGE_CHARS = 300
 
 def kind_of(error: BaseException) -> str:
     """scope, address, login, bad-url, ignored, dns, refused, unmounted, timeout, slow, too-big,
-    tls, reset, bad-response or error; frontier/politeness.py has their effects on URL and
-    host.
+    tls, reset, bad-response, sign-in, locked, unavailable, offline or error;
+    frontier/politeness.py has their effects on URL and host.
 
     Errors of our download handler carry their kind. Class and wording tell the kind of Scrapy's
     errors.
@@ -120,6 +120,30 @@ class Unmounted(Refused):
     """A root of files is not there, or empty."""
 
     kind = "unmounted"
+
+
+class SignInRefused(Refused):
+    """A server does not accept the crawl's account, or any more."""
+
+    kind = "sign-in"
+
+
+class Locked(DownloadFailedError):
+    """Another program has locked the document."""
+
+    kind = "locked"
+
+
+class Unavailable(DownloadFailedError):
+    """The document cannot be had now, although its server is well."""
+
+    kind = "unavailable"
+
+
+class Offline(DownloadCancelledError):
+    """The document lies in an archive, from where it is not read."""
+
+    kind = "offline"
 
 
 class TimedOut(DownloadTimeoutError):

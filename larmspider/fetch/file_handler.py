@@ -14,37 +14,30 @@ contains itself (a bind mount) is left out, so a walk always ends.
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 import errno
-import html
 import os
 import stat
 import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from email.utils import formatdate
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
-from scrapy.http import Headers
-from scrapy.responsetypes import responsetypes
-
-from larmspider.dates import http_time
 from larmspider.fetch import errors
-from larmspider.fetch.blobs import Blob, Room, folder_of
-from larmspider.fetch.in_thread import in_thread
 from larmspider.fetch.limits import Limits
+from larmspider.fetch.source_handler import (
+    Answer,
+    Found,
+    Row,
+    SourceHandler,
+    answer_of,
+    folder_page,
+)
 from larmspider.formatting import printable
-from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
 from larmspider.urls.file_urls import FILES, FROM, FileRoots, path_of, url_of
-from larmspider.urls.media_types import PAGE_TYPES, is_document, type_by_name
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 PART = 10_000
 """Entries of a folder in one list; the next part begins behind them."""
@@ -57,15 +50,6 @@ _REPLACED = "another file has taken its place"
 _HAS_PROC = os.path.exists("/proc/self/fd")
 
 
-@dataclass
-class Answer:
-    status: int
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    flags: list[str] = field(default_factory=list)
-    blob: Blob | None = None
-
-
 class _Folder(NamedTuple):
     """A folder as it was: its identity and time, and its names in order."""
 
@@ -73,54 +57,15 @@ class _Folder(NamedTuple):
     names: list[bytes]
 
 
-class FileHandler:
+class FileHandler(SourceHandler):
     """DOWNLOAD_HANDLERS["file"]."""
 
-    lazy = True
-
     def __init__(self, crawler: Crawler) -> None:
-        self.limits = Limits.from_settings(crawler.settings)
+        super().__init__(crawler)
         self.reader = FileReader(FileRoots.from_settings(crawler.settings), self.limits)
-        self._blobs = folder_of(crawler.settings, self.limits)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    async def download_request(self, request: Request) -> Response:
-        """Raises Unmounted, TimedOut, ConnectionLost, TooBig."""
-        began, secs = time.monotonic(), self.limits.total_of(request)
-        url = request.url.partition("#")[0]
-        if not (path := url.partition("?")[0]).endswith("/"):
-            url = path  # the query of a link to a file means nothing
-        asked = {name: (request.headers.get(name) or b"").decode("latin-1") for name in _CONDITIONS}
-        blobs = self._blobs if is_of_page(request) else None
-        try:
-            answer = await asyncio.wait_for(
-                in_thread(lambda: self.reader.read(url, asked, blobs)), secs
-            )
-        except TimeoutError:
-            raise errors.TimedOut(f"took longer than {secs:g} s (DOWNLOAD_TIMEOUT)") from None
-        took = time.monotonic() - began
-        meta, headers = request.meta, Headers(answer.headers)
-        meta["download_latency"] = took
-        meta[TIMING] = {"dns": 0.0, "connect": 0.0, "tls": 0.0, "first_byte": took, "total": took}
-        meta[VALIDATORS] = {
-            condition: answer.headers[name]
-            for condition, name in _CONDITIONS.items()
-            if name in answer.headers
-        }
-        meta.pop(BLOB, None)
-        if answer.blob is not None:
-            meta[BLOB] = answer.blob
-        cls = responsetypes.from_args(headers=headers, url=url, body=answer.body)
-        return cls(url, answer.status, headers=headers, body=answer.body, flags=answer.flags)
-
-    async def close(self) -> None:
-        """Threads that still read end with the process."""
-
-
-_CONDITIONS = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
+    def reader_of(self, url: str) -> FileReader:
+        return self.reader
 
 
 class FileReader:
@@ -180,27 +125,8 @@ class FileReader:
         asked: dict[str, str],
         blobs: Path | None,
     ) -> Answer:
-        mime = type_by_name(url)
-        headers = {
-            "Last-Modified": formatdate(found.st_mtime, usegmt=True),
-            "ETag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
-            "Content-Length": str(found.st_size),
-            **({"Content-Type": mime} if mime in PAGE_TYPES else {}),
-        }
-        if _is_as_it_was(headers, asked):
-            return Answer(304, headers)
-        may_be_document = is_document("", url)
-        most = self.limits.document_bytes if may_be_document else self.limits.max_bytes
-        if blobs is not None and most < found.st_size <= self.limits.blob_bytes:
-            room = Room(most, self.limits.blob_bytes, blobs)
-            body, blob = room.take(self._pieces(real, found, found.st_size))
-            return Answer(200, headers, body, blob=blob)
-        body = b"" if found.st_size > most > 0 else b"".join(self._pieces(real, found, most))
-        if most and (found.st_size > most or len(body) > most):
-            if may_be_document:
-                return Answer(200, headers, flags=[TOO_LARGE])
-            raise errors.TooBig(f"more than {most} bytes (DOWNLOAD_MAXSIZE)")
-        return Answer(200, headers, body)
+        file = Found(found.st_size, found.st_mtime_ns, lambda most: self._pieces(real, found, most))
+        return answer_of(file, url, asked, self.limits, blobs)
 
     def _pieces(self, real: bytes, expected: os.stat_result, most: int) -> Iterator[bytes]:
         """The bytes of a regular file, at most one more than ``most``."""
@@ -232,14 +158,10 @@ class FileReader:
             raise errors.Unmounted(f"{_shown(place)} is empty: is the share mounted?")
         start = bisect.bisect_left(names, path_of(FILES + query.removeprefix(FROM))) if query else 0
         part = names[start : start + PART]
-        title = html.escape(f"Index of {_shown(place)}")
-        lines = [f"<!doctype html><meta charset=utf-8><title>{title}</title><h1>{title}</h1><pre>"]
-        lines += self._rows(real, place, part)
+        begin = ""
         if len(names) > start + PART:
             begin = url_of(names[start + PART]).removeprefix(FILES)
-            lines.append(f'<a rel="next" href="?{FROM}{html.escape(begin)}">more</a>')
-        headers = {"Content-Type": "text/html; charset=utf-8", "X-Robots-Tag": "noindex"}
-        return Answer(200, headers, "\n".join(lines).encode())
+        return folder_page(_shown(place), self._rows(real, place, part), begin)
 
     def _names(self, real: bytes, found: os.stat_result) -> list[bytes]:
         """The names in a folder, in order. A large one is read once for all of its parts."""
@@ -269,7 +191,7 @@ class FileReader:
                 kept[real] = _Folder(key, names)
         return names
 
-    def _rows(self, real: bytes, place: bytes, names: list[bytes]) -> Iterator[str]:
+    def _rows(self, real: bytes, place: bytes, names: list[bytes]) -> Iterator[Row]:
         above = _identities(real, self.roots)
         for name in names:
             row = None
@@ -279,10 +201,7 @@ class FileReader:
                 continue  # gone meanwhile, or a link to nowhere
             if row is not None:
                 target, when, size = row
-                time_, name_ = time.strftime("%Y-%m-%d %H:%M", time.gmtime(when)), _shown(name)
-                slash = "/" if target.endswith(b"/") else ""
-                href = html.escape(url_of(target))
-                yield f'<a href="{href}">{html.escape(name_)}{slash}</a>  {time_}  {size}'
+                yield Row(url_of(target), _shown(name), when, size)
 
     def _row(
         self, real: bytes, place: bytes, above: set[tuple[int, int]]
@@ -313,14 +232,6 @@ def _identities(real: bytes, roots: FileRoots) -> set[tuple[int, int]]:
         if parent == path or roots.place_of(parent) is None:
             return found
         path = parent
-
-
-def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
-    """RFC 9110 13.2.2: If-Modified-Since counts without If-None-Match only."""
-    if asked["If-None-Match"]:
-        return headers["ETag"] in asked["If-None-Match"]
-    since, modified = http_time(asked["If-Modified-Since"]), http_time(headers["Last-Modified"])
-    return since is not None and modified is not None and modified <= since
 
 
 def _shown(name: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from larmspider.urls.host_pattern import DEFAULT_PORTS
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 _PORT = re.compile(r"(.*?):([0-9]{1,5})")
 

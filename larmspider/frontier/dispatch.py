@@ -21,7 +21,6 @@ from larmspider.frontier.slots import KINDS, Kind
 from larmspider.frontier.state import FrontierState
 from larmspider.frontier.storage.records import FetchRecord, MergedUrl, QueuedUrl, UrlState
 from larmspider.items import REQUISITE
-from larmspider.urls.file_urls import FILES
 
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
@@ -375,7 +374,7 @@ def _is_resolved(frontier: FrontierState, host: Host) -> bool:
     whose turn may be another member's.
     """
     book = frontier.addresses
-    if not book.resolves or host.record.host == FILES:
+    if not book.resolves or host.record.is_source:
         return True
     if not (book.grouped or book.own_address(host.record.robots_url)):
         return True

@@ -30,6 +30,7 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl, packed, unpacked
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.host_pattern import host_matcher
+from larmspider.urls.schemes import CONNECTED, PORTS
 
 
 class HostState(IntEnum):
@@ -117,9 +118,14 @@ class HostRecord(_KeptHost):
     @property
     def is_silent(self) -> bool:
         """Whether the host is parked because it does not answer. One folder of
-        files may be silent and others not."""
+        files, or one share of a server, may be silent and others not."""
         parked = self.state is HostState.PARKED and self.parks > 0
-        return parked and self.silent_since > 0 and self.host != FILES
+        return parked and self.silent_since > 0 and not self.is_source
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the host is no web site, but files or the server of a connector."""
+        return self.host == FILES or self.scheme in CONNECTED
 
     @property
     def waits_for_login(self) -> bool:
@@ -335,7 +341,7 @@ def name_of(host: str) -> str:
 
 def origin_of(scheme: str, host: str) -> str:
     """``http://wiki`` for wiki:80; of files it is their host."""
-    default = ":443" if scheme == "https" else ":80"
+    default = PORTS.get(f"{scheme}:", ":80")
     return host if host == FILES else f"{scheme}://{host.removesuffix(default)}"
 
 
@@ -393,7 +399,7 @@ class HostTable(dict[str, Host]):
         return {
             origin_of(host.record.scheme, name): host.record.silent_since
             for name, host in self.items()
-            if 0.0 < host.record.silent_since <= until and name != FILES
+            if 0.0 < host.record.silent_since <= until and not host.record.is_source
         }
 
     def save(self) -> None:

@@ -63,7 +63,9 @@ class Access:
         return named or FILES not in self.restricted or FILES in self.allowed
 
     def host(self, host: str) -> bool:
-        """Whether pages of this host are seen."""
+        """Whether pages of this host are seen. A host with a connector counts as files do."""
+        if "://" in host:
+            return self.files
         return not _matches(self.restricted, host) or _matches(self.allowed, host)
 
     def page(self, url: str) -> bool:

@@ -41,6 +41,7 @@ from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url, split_part
 from larmspider.urls.media_types import reader_of
+from larmspider.urls.schemes import scheme_of
 
 if TYPE_CHECKING:
     from larmspider.index.anchors import LinkTexts
@@ -333,7 +334,8 @@ def indexed_page(page: Page, digest: str) -> IndexedPage:
 
 
 def hostname_of(url: str) -> str:
-    """The host of an absolute URL, without port and without a dot at its end; "" for none."""
+    """The host of an absolute URL, without port and without a dot at its end; "" for none. A host
+    with a connector has its scheme: ``smb://nas``."""
     end = url.find("/", 8)  # behind http:// and https://
     origin = url if end < 0 else url[:end]
     if len(origin) > _LONGEST_REMEMBERED:
@@ -343,7 +345,9 @@ def hostname_of(url: str) -> str:
 
 @lru_cache(4_096)
 def _hostname(origin: str) -> str:
-    return (urlsplit(origin).hostname or "").rstrip(".")
+    host = (urlsplit(origin).hostname or "").rstrip(".")
+    scheme = scheme_of(origin)
+    return host if scheme is None else f"{scheme.name}://{host}"
 
 
 def first_sentence(text: str) -> str:
@@ -613,6 +617,8 @@ def _domains(host: str, url: str) -> list[str]:
     """The host and all domains above it, so that host:example.org finds wiki.example.org."""
     if url.startswith("file:"):
         return [FILES]
+    if "://" in host:
+        return [host, *_domains(host.partition("://")[2], "")]
     if host.replace(".", "").isdigit() or ":" in host:
         return [host]
     labels = host.split(".")

@@ -31,7 +31,7 @@ from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import MAX_PRIORITY, QueuedUrl
 from larmspider.frontier.strategies import FIRST, LATER
 from larmspider.learned.traps.host_traps import MAX_LEVEL
-from larmspider.urls.file_urls import FILES
+from larmspider.urls.schemes import is_source
 from larmspider.urls.url_class import UrlClasses
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class ViewWatch(Part):
     def blame(self, lease: Lease, kind: str, retry_after: float | None) -> Blame:
         """Count a failure that blames the host, and say what it means for the host."""
         host, entry = lease.host, lease.entry
-        if entry is None or entry.host == FILES:
+        if entry is None or is_source(entry.url):
             return Blame.HOST
         self._failing.add(entry.host)
         views, view = self._hosts.of(entry.host), self._view_of(entry)

@@ -34,15 +34,15 @@ from larmspider.learned.spellings.merging import Merger
 from larmspider.learned.traps.host_traps import Budgets
 from larmspider.learned.traps.trap_watch import OFF, TrapWatch
 from larmspider.urls.canonical import Canonicalizer
-from larmspider.urls.file_urls import is_file
 from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
+from larmspider.urls.schemes import is_source
 
 
 def _is_put_back(visit: FetchRecord, listed: float) -> bool:
     """Whether a folder lists a file with an earlier time than it had at its last visit, as
     after an old version was put back. Rows have no seconds, and ANYWHERE is added to them."""
-    known = http_time(visit.last_modified) if is_file(visit.url) else None
+    known = http_time(visit.last_modified) if is_source(visit.url) else None
     return known is not None and listed - ANYWHERE.total_seconds() + 60 < known
 
 

@@ -24,6 +24,7 @@ from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.part import HostNotes, Note, NotesMemory, Part
 from larmspider.frontier.storage.records import host_of
 from larmspider.urls.file_urls import FILES
+from larmspider.urls.schemes import WEB_PORTS
 
 if TYPE_CHECKING:
     from larmspider.items import Page
@@ -144,7 +145,7 @@ class Sources(Part):
         if host in self._answered:
             return
         self._answered.add(host)
-        if host != FILES:  # folders name what they have
+        if scheme in WEB_PORTS and host != FILES:  # folders name what they have
             self.found(host, [origin_of(scheme, host) + GUESSED], "guess")
 
     def found(self, host: str, urls: Iterable[str], how: str, depth: int = 0) -> list[str]:

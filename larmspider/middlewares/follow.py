@@ -33,8 +33,8 @@ from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import MAX_NUMBER, SEED, link_request
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.urls.file_urls import FILES
 from larmspider.urls.normalizer import forms_from_settings
+from larmspider.urls.schemes import is_source
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -123,7 +123,8 @@ class FollowMiddleware:
         links = [
             link
             for link in page.links
-            if link.rejected_by is None and link.url.startswith(("http://", "https://", FILES))
+            if link.rejected_by is None
+            and (link.url.startswith(("http://", "https://")) or is_source(link.url))
         ]
         if len(page.links) > SLICE:  # the filters did not see all of them together
             first = {link.exact or link.url: link for link in reversed(links)}

@@ -1,6 +1,7 @@
 """URL normalization, the first step: URLs without a canonical form (mailto:, http://[) stop here.
 
-A link of a web page to a file also stops here: no server chooses which files are read here.
+A link of a web page to a file, or to a server with a connector, also stops here: no web server
+chooses which of them are read.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider.items import Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.urls.file_urls import SCHEME, FileRoots, is_file
+from larmspider.urls.file_urls import FileRoots, is_file
+from larmspider.urls.schemes import is_same_source, is_source
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.settings import BaseSettings
 
 FROM_THE_WEB = "a page of the web names a file"
+FROM_ELSEWHERE = "a document of one source names a document of another source"
 
 
 class NormalizeFilter(UrlFilter):
-    """Rejects a link that is no http, https or file URL.
+    """Rejects a link that names no page, no file and nothing that a connector reads.
 
     FilterMiddleware makes the canonical form of each link for its first filter, which is this one,
     and keeps it in Link.normalized and Request.meta["normalized"]. The original URL is fetched.
@@ -38,11 +41,7 @@ class NormalizeFilter(UrlFilter):
         return cls(files=bool(FileRoots.from_settings(settings)))
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
-        if not self._files or is_file(page.url):
-            return [None] * len(links)
-        return [
-            FROM_THE_WEB if (link.normalized or "").startswith(SCHEME) else None for link in links
-        ]
+        return [_why_not(link.normalized or "", page.url, self._files) for link in links]
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         return from_the_web(request, normalized)
@@ -50,7 +49,14 @@ class NormalizeFilter(UrlFilter):
 
 def from_the_web(request: Request, normalized: str) -> str | None:
     """Why a file is not asked for that a page, a sitemap or a redirect of the web names."""
-    if not is_file(normalized):
+    if not is_source(normalized):
         return None
     before = [request.meta.get("from_page"), *request.meta.get("redirect_urls", ())]
-    return FROM_THE_WEB if any(url and not is_file(url) for url in before) else None
+    return next(filter(None, (_why_not(normalized, url) for url in before if url)), None)
+
+
+def _why_not(url: str, page: str, files: bool = True) -> str | None:
+    """Why a page may not lead to ``url``."""
+    if not is_source(url) or is_same_source(url, page) or (is_file(url) and not files):
+        return None
+    return FROM_ELSEWHERE if is_source(page) else FROM_THE_WEB

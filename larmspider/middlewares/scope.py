@@ -2,7 +2,7 @@
 
 -a restrict='https?://[^/]*\\.example/.*'      every host below .example
 (nothing)                                     the hosts of the seeds, http and https alike; of seeds
-                                              that are files their folders
+                                              that are files, or lie on a file server, their folders
 -a exclude='https?://wiki/archive/.*'         and nothing below this folder
 
 Files are in scope below LARM_FILE_ROOTS only, whatever ``restrict`` says.
@@ -19,6 +19,7 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.urls.patterns import Pattern, PatternSet, compile_pattern
+from larmspider.urls.schemes import is_source
 from larmspider.urls.seeds import read_seeds
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class ScopeFilter(UrlFilter):
             return cls(pattern, roots=roots, exclude=exclude)
         normalize = normalizer_from_settings(settings)
         starts = [normalize(seed) for seed in seeds]
-        folders = [folder for seed in starts if is_file(seed) for folder in _folders_of(seed)]
-        hosts = {_host(seed) for seed in starts if not is_file(seed)}
+        folders = [folder for seed in starts if is_source(seed) for folder in _folders_of(seed)]
+        hosts = {_host(seed) for seed in starts if not is_source(seed)}
         if not starts:
             raise ConfigError(
                 "The scope is unknown: give -a restrict=REGEX (setting LARM_RESTRICT),"
@@ -91,8 +92,8 @@ class ScopeFilter(UrlFilter):
         return None if found is None else f"matches exclude {found}"
 
     def _outside(self, url: str) -> str | None:
-        if is_file(url):
-            if why := self.roots.why_not(url):
+        if is_source(url):
+            if is_file(url) and (why := self.roots.why_not(url)):
                 return why
             if self.restrict is None:
                 inside = url.startswith(self.folders) or f"{url}/" in self.folders

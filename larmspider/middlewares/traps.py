@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.urls.file_urls import is_file
+from larmspider.urls.schemes import is_source
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -66,7 +66,7 @@ class TrapsFilter(UrlFilter):
         )
 
     def reject_reason(self, url: str) -> str | None:
-        if is_file(url):
+        if is_source(url):
             return None  # a walk of folders always ends (fetch/file_handler.py)
         path = url.partition("?")[0].split("/")[3:]
         if 0 < self.depth < len(path) - (path[-1:] == [""]):

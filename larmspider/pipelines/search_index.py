@@ -52,7 +52,7 @@ from larmspider.pipelines.reextract import (
     missed_pages,
 )
 from larmspider.pipelines.store import Store
-from larmspider.urls.file_urls import is_file
+from larmspider.urls.schemes import is_source
 from larmspider.workdir.pushed import stored_access
 from larmspider.workdir.restricted import restricted_of_run
 
@@ -187,8 +187,8 @@ class SearchIndexPipeline(Store):
             self.counters.inc_value(key, number)
         for root in found.unmounted:
             logger.warning(
-                "%s is missing or empty: is the share mounted? Its files keep the rights that they"
-                " had",
+                "%s is missing, empty or away: is the share mounted? Its files keep the rights that"
+                " they had",
                 printable(root),
             )
         if found.files or found.rows or found.moved:
@@ -319,7 +319,7 @@ class SearchIndexPipeline(Store):
                 key.decode("latin-1").lower() == place.lower() for key in kept.headers or ()
             )
             # a page that is the same has the same meta elements; a 304 may leave out any header
-            if is_file(name) or was_sent or (place and kept.kind == "same" and META not in place):
+            if is_source(name) or was_sent or (place and kept.kind == "same" and META not in place):
                 self._give(self._writer, Document(name, kept.headers))
         if kept.kind in _IS_THERE:
             self._mark(name)

@@ -24,10 +24,10 @@ from larmspider.formatting import printable
 from larmspider.frontier.hosts import name_of
 from larmspider.frontier.storage.records import host_of
 from larmspider.requests import CUT_BYTES, LEASE, NOTHING_SECRET, WITHOUT_SECRETS
-from larmspider.urls.host_pattern import DEFAULT_PORTS
 from larmspider.urls.host_resolver import HostResolver, canonical_host
 from larmspider.urls.normalizer import host_resolver_from_settings
 from larmspider.urls.resolve import location_of, resolve
+from larmspider.urls.schemes import DEFAULT_PORTS
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from scrapy import Spider, signals
 
 from larmspider import options, stats
 from larmspider import signals as larm_signals
+from larmspider.access.connected import check_connected
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import add_outcome, extractor_for
 from larmspider.extraction.helper_process import ExtractionStopped
@@ -120,6 +121,7 @@ class IntranetSpider(Spider):
         for seed in filter(is_file, seeds):
             if why := roots.why_not(canonicalize(seed)):
                 raise ConfigError(f"start={seed}: {why} (docs/files.md)")
+        check_connected(crawler.settings, seeds)
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.readers = Readers.from_settings(crawler.settings)

@@ -48,6 +48,7 @@ from larmspider.urls.equivalence import (
     EquivalenceRules,
 )
 from larmspider.urls.file_urls import FILES, FROM, SCHEME
+from larmspider.urls.schemes import CONNECTED, PORTS, scheme_of
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.urls.syntax import (
     C0_OR_SPACE,
@@ -83,6 +84,7 @@ _FOLDER_FILE = re.compile(
     r"/(?:index|default)\.(?:html?|xhtml|shtml|php|aspx?|jsp|cgi|cfm)\Z", re.IGNORECASE | re.ASCII
 )
 _SLASHES = re.compile("//+")
+_OF_THE_WEB = ("http:", "https:")
 _STAND_IN = "odd-punycode.invalid"
 # Scheme, host with punycode in ASCII, and the rest.
 _URL = re.compile(
@@ -126,8 +128,9 @@ class Canonicalizer:
         """The canonical form of ``url``, an absolute URL: printable ASCII.
 
         Idempotent. Raises InvalidURL, and nothing else, for any string that is no http, https or
-        file URL. 0.7 us for http://docs.example/library/os.path.html, 2 to 6 us for URLs with
-        escapes, index files or session ids (python -m benchmarks.canonical).
+        file URL, and no URL of a connector (schemes.py). 0.7 us for
+        http://docs.example/library/os.path.html, 2 to 6 us for URLs with escapes, index files or
+        session ids (python -m benchmarks.canonical).
         """
         return self.forms(url).normalized
 
@@ -150,8 +153,8 @@ class Canonicalizer:
     def complete(self, url: str) -> Forms:
         """Both forms without the fast path; tests compare the two ways."""
         parsed = _parse(url)
-        if parsed.protocol == SCHEME:
-            form = _file_form(parsed)
+        if parsed.protocol not in _OF_THE_WEB:
+            form = _source_form(parsed, url)
             return Forms(form, form)
         origin = _origin_of(parsed, url)
         wanted, merged = self._masks or self.rules.of(_netloc_of(origin))
@@ -163,8 +166,8 @@ class Canonicalizer:
     def form(self, url: str, rules: int) -> str:
         """The exact form with these rules, a mask of equivalence.py. Raises as a call does."""
         parsed = _parse(url)
-        if parsed.protocol == SCHEME:
-            return _file_form(parsed)
+        if parsed.protocol not in _OF_THE_WEB:
+            return _source_form(parsed, url)
         return self._form(_origin_of(parsed, url), *_exact_parts(parsed), rules)
 
     def needed(self, one: str, other: str) -> int | None:
@@ -220,6 +223,18 @@ class _Parts(NamedTuple):
 
 
 def _parse(url: str) -> can_ada.URL | _Parts:
+    if (scheme := scheme_of(url.lstrip(C0_OR_SPACE))) is not None:
+        return _parse_connected(url, scheme.name)
+    parsed = _parse_any(url)
+    if parsed.protocol == SCHEME:
+        if parsed.hostname:
+            raise InvalidURL(f"file of another host: {without_userinfo(url)!a:.200}")
+    elif parsed.protocol not in _OF_THE_WEB:
+        raise InvalidURL(f"scheme is not http or https: {without_userinfo(url)!a:.200}")
+    return parsed
+
+
+def _parse_any(url: str) -> can_ada.URL | _Parts:
     if len(url) > LONGEST_URL:
         raise InvalidURL(f"longer than {LONGEST_URL:,} characters: {without_userinfo(url)!a:.100}")
     if host_too_long(url):
@@ -235,20 +250,29 @@ def _parse(url: str) -> can_ada.URL | _Parts:
             parts = _parse(odd.url)
             return _Parts(parts.protocol, odd.host, parts.port, parts.pathname, parts.search)
         raise InvalidURL(f"not an absolute URL: {without_userinfo(url)!a:.200}") from error
-    if parsed.protocol == SCHEME:
-        if parsed.hostname:
-            raise InvalidURL(f"file of another host: {without_userinfo(url)!a:.200}")
-    elif parsed.protocol not in ("http:", "https:"):
-        raise InvalidURL(f"scheme is not http or https: {without_userinfo(url)!a:.200}")
     return parsed
 
 
-def _file_form(parsed: can_ada.URL | _Parts) -> str:
-    """No rule is a guess here: names differ by their bytes. A query means a part of a folder."""
+def _parse_connected(url: str, scheme: str) -> _Parts:
+    """The URL of a connector, read as a URL of the web: WHATWG gives no meaning to the hosts, ports
+    and backslashes of other schemes."""
+    parsed = _parse_any("ftp://" + url.lstrip(C0_OR_SPACE)[len(scheme) + 3 :])
+    port = "" if parsed.port == PORTS[f"{scheme}:"][1:] else parsed.port
+    return _Parts(f"{scheme}:", parsed.hostname, port, parsed.pathname, parsed.search)
+
+
+def _source_form(parsed: can_ada.URL | _Parts, url: str) -> str:
+    """No rule is a guess here. A query means a part of a folder."""
     path, query = map(escape_percents, _exact_parts(parsed))
     path = _SLASHES.sub("/", path)
+    if parsed.protocol == SCHEME:
+        origin = FILES
+    else:
+        origin = _origin_of(parsed, url)
+        if CONNECTED[parsed.protocol[:-1]].folds_case:
+            path, query = lowercase(path), lowercase(query)
     in_parts = path.endswith("/") and query.startswith(FROM)
-    return f"{FILES}{path}?{query}" if in_parts else FILES + path
+    return f"{origin}{path}?{query}" if in_parts else origin + path
 
 
 def _netloc_of(url: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.urls.schemes import is_source
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -33,11 +34,6 @@ _OPENED = ("https://", "http://", "smb://", "davs://", "dav://", "file://")
 def is_file(url: str) -> bool:
     """Whether ``url``, in canonical form or as it is fetched, names a file."""
     return url.startswith(SCHEME)
-
-
-def is_folder(url: str) -> bool:
-    """Whether ``url`` names a folder of files, or a part of its list."""
-    return is_file(url) and url.partition("?")[0].endswith("/")
 
 
 def is_archive(url: str) -> bool:
@@ -119,9 +115,10 @@ class OpenableUrls:
         """Raises ConfigError for a value that is no such table."""
         places = options.mapping(settings, "LARM_FILE_URLS")
         for begin, place in places.items():
-            if not begin.startswith(FILES + "/") or not begin.endswith("/"):
+            if not is_source(begin) or not begin.endswith("/"):
                 raise ConfigError(
                     f"LARM_FILE_URLS={begin}: expected the URL of a folder, as file:///srv/share/"
+                    " or smb://nas/share/"
                 )
             if not isinstance(place, str) or not place.startswith(_OPENED):
                 raise ConfigError(
@@ -133,7 +130,7 @@ class OpenableUrls:
     def __call__(self, url: str) -> str:
         """The URL that a reader can open, "" for a file that is mapped to none; others as they
         are."""
-        if not is_file(url):
+        if not is_source(url):
             return url
         for begin, place in self._places:
             if url.startswith(begin):

@@ -23,16 +23,14 @@ from typing import Self
 
 from larmspider.errors import ConfigError
 from larmspider.urls.host_resolver import canonical_host
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
-"""Default ports by scheme; other schemes are not fetched."""
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 _ACCEPTED = (
     "expected host, host:port or scheme://host:port, with * and ? in the host (punycode for"
     " other letters), * for any port, and without user name, path and query"
 )
 _PATTERN = re.compile(
-    r"(?:(https?)://)?(\[[0-9a-f:.]+\]|[^\x00-\x20/\\@#%:\[\]]+)(?::([1-9][0-9]{0,4}|\*))?/?",
+    r"(?:([a-z][a-z0-9+.-]*)://)?(\[[0-9a-f:.]+\]|[^\x00-\x20/\\@#%:\[\]]+)(?::([1-9][0-9]{0,4}|\*))?/?",
     re.IGNORECASE,
 )
 _WITH_WILDCARDS = re.compile(r"[a-z0-9_.*?-]+")
@@ -64,7 +62,7 @@ class HostPattern:
     def parse(cls, text: str) -> Self:
         """Raises ConfigError for a pattern that could never match."""
         found = _PATTERN.fullmatch(text)
-        if found is None:
+        if found is None or (found[1] or "http").lower() not in DEFAULT_PORTS:
             shown = f"***@{text.rpartition('@')[2]}" if "@" in text else text
             raise ConfigError(f"{shown!a} is no pattern for hosts: {_ACCEPTED}")
         scheme, host, port = found.groups()

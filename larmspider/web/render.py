@@ -27,7 +27,8 @@ from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.learned.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
-from larmspider.urls.file_urls import NOWHERE, OpenableUrls, is_file
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
+from larmspider.urls.schemes import is_source
 
 WIDTH, HEIGHT = 600, 100
 """Size of a curve's viewBox, which is stretched to its place."""
@@ -122,7 +123,7 @@ def href(path: str, **query: Any) -> str:
 def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
     """``url`` if it is http or https, so that it may stand in an href, or where ``opens`` says that
     readers find a file, else "": there is no link then."""
-    if is_file(url):
+    if is_source(url):
         return opens(url)
     return url if url.lower().startswith(("http://", "https://")) else ""
 
@@ -137,7 +138,7 @@ def crumbs(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:  # the host is invalid
         return url
-    if parts.scheme not in ("http", "https", "file"):
+    if parts.scheme not in ("http", "https") and not is_source(url):
         return url
     steps = [unquote(step) for step in parts.path.split("/") if step]
     return " › ".join([parts.netloc, *steps] if parts.netloc else steps) + (

@@ -22,7 +22,7 @@ from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.search.best_bets import BestBet, titled
 from larmspider.search.curated import Curated
-from larmspider.urls.file_urls import is_file
+from larmspider.urls.schemes import is_source
 from larmspider.web.auth import Identity
 from larmspider.web.look import Look
 from larmspider.web.people import People
@@ -162,7 +162,7 @@ class WebRequest:
         access = self.access
         if not access.page(url) or not self.source.admits(url, access.reader):
             return False
-        if access.reader is None or not is_file(url):
+        if access.reader is None or not is_source(url):
             return True
         # the look at rights that changed covers the files in the index alone
         return self.searcher().get(self.source.crawl.forms(url).exact) is not None

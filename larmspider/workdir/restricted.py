@@ -24,6 +24,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.sites.lookup import protected_in
 from larmspider.index.schema import FILES
 from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.schemes import is_source
 from larmspider.workdir.manifest import MANIFEST, NO_WORKERS, is_shared, parsed_manifest
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:
     elif kept is not None:
         raise CrawlDirError(f"{MANIFEST}: {_CREDENTIALS}: expected a list of hosts")
     seeds = manifest.get("seeds")
-    if any(str(seed).startswith("file:") for seed in (seeds if isinstance(seeds, list) else ())):
+    if any(is_source(str(seed)) for seed in (seeds if isinstance(seeds, list) else ())):
         yield FILES
 
 

@@ -27,8 +27,8 @@ from larmspider.errors import ConfigError
 from larmspider.fetch.curl_options import check_method
 from larmspider.fetch.sites.model import ClientCertificate, Credentials, Login, Proxy, Secret
 from larmspider.files import read_plain
-from larmspider.urls.host_pattern import DEFAULT_PORTS
 from larmspider.urls.host_resolver import canonical_host
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 _FORMS = 'a string, { env = "NAME" } or { file = "PATH" }'
 
@@ -220,7 +220,8 @@ _NOT_BY_HAND = {
 """Headers with a key of their own in the file, and headers that libcurl sets for a request."""
 
 
-def read_credentials(table: SiteTable) -> Credentials | None:
+def read_credentials(table: SiteTable, *, for_web: bool = True) -> Credentials | None:
+    """Connectors need no method of libcurl."""
     method = table.text("auth", tuple(METHODS))
     secrets = {key: table.secret(key) for key in ("user", "password", "token")}
     given = tuple(key for key, secret in secrets.items() if secret is not None)
@@ -230,7 +231,8 @@ def read_credentials(table: SiteTable) -> Credentials | None:
                 "auth", f"is missing: {given[0]} goes with one of {', '.join(METHODS)}"
             )
         return None
-    check_method(method, f"{table.where}: auth")
+    if for_web:
+        check_method(method, f"{table.where}: auth")
     if given != METHODS[method]:
         needed = " and ".join(METHODS[method]) or "none of user, password, token (it has a ticket)"
         raise table.refuse("auth", f"= {method!r} goes with {needed}")

@@ -38,7 +38,8 @@ from larmspider.fetch.sites.fields import (
 )
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
 from larmspider.files import read_plain
-from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
+from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.schemes import DEFAULT_PORTS, WEB_PORTS, has_tls
 from larmspider.urls.syntax import LONGEST_HOST
 
 if TYPE_CHECKING:
@@ -142,13 +143,13 @@ class Sites:
 
 
 def origin_of(url: str) -> Origin | None:
-    """None where ``url`` is not an http or https URL; parsed as the URL Standard says."""
+    """None where ``url`` is fetched from no server; parsed as the URL Standard says."""
     try:
         parsed = can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: lone surrogates
         return None
     scheme = parsed.protocol.removesuffix(":")
-    host = parsed.hostname.removesuffix(".")
+    host = parsed.hostname.removesuffix(".").lower()
     if scheme not in DEFAULT_PORTS or len(host) > LONGEST_HOST:
         return None
     port = int(parsed.port) if parsed.port else DEFAULT_PORTS[scheme]
@@ -216,7 +217,7 @@ def _warnings(rule: SiteRule, table: SiteTable, path: Path) -> Iterator[str]:
 def _rule(table: SiteTable) -> SiteRule:
     patterns, schemes = _hosts(table), table.texts("scheme")
     options = SiteOptions(
-        credentials=read_credentials(table),
+        credentials=read_credentials(table, for_web=_reaches_web(patterns, schemes)),
         cookies=read_cookies(table),
         headers=read_headers(table),
         login=read_login(table),
@@ -243,6 +244,12 @@ def _rule(table: SiteTable) -> SiteRule:
             ' for https alone unless the table says scheme = "http"',
         )
     return rule
+
+
+def _reaches_web(patterns: Iterable[HostPattern], schemes: Collection[str] | None) -> bool:
+    meant = schemes or ("https",)
+    named = [(pattern.scheme,) if pattern.scheme else meant for pattern in patterns]
+    return any(not WEB_PORTS.keys().isdisjoint(some) for some in named)
 
 
 def _hosts(table: SiteTable) -> tuple[HostPattern, ...]:
@@ -274,14 +281,14 @@ def _schemes(
 ) -> frozenset[str]:
     """The schemes of patterns that name none."""
     if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
-        raise table.expected("scheme", "http, https or both", given)
+        raise table.expected("scheme", f"some of {', '.join(DEFAULT_PORTS)}", given)
     meant = frozenset(given or (("https",) if options.is_trusted else DEFAULT_PORTS))
     reached: set[str] = set()
     for pattern in patterns:
         reached |= {pattern.scheme} if pattern.scheme else meant
         if given and pattern.scheme and pattern.scheme not in given:
             raise table.refuse("hosts:", f"{str(pattern)!r} contradicts scheme = {given}")
-    if options.needs_tls and "https" not in reached:
+    if options.needs_tls and not any(map(has_tls, reached)):
         raise table.refuse(
             "scheme", "is http alone: client_cert, ca_file, tls_min and verify are for https"
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NoReturn, final
 
 from larmspider.errors import ConfigError
-from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
+from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.schemes import DEFAULT_PORTS
 
 
 def origin_text(origin: tuple[str, str, int]) -> str:

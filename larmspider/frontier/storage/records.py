@@ -27,6 +27,7 @@ import msgspec
 
 from larmspider.formatting import counted
 from larmspider.urls.file_urls import FILES, SCHEME
+from larmspider.urls.schemes import PORTS
 
 READY = 0
 """The run of a host's queue for URLs that may be fetched now, by priority, then age."""
@@ -39,7 +40,6 @@ the positions that replace the positions of that commit."""
 MAX_PRIORITY = 0xFFFF
 _HELD_BIT = 1 << 47
 """In a DELAYED key, with the group in place of the time."""
-_PORTS = {"http:": ":80", "https:": ":443"}
 
 
 def host_of(url: str) -> str:
@@ -53,8 +53,8 @@ def host_of(url: str) -> str:
         netloc = netloc.rpartition("@")[2]
     netloc = netloc.lower()
     if ":" in netloc and not netloc.endswith("]"):
-        return netloc if netloc[-1] != ":" else netloc[:-1] + _PORTS.get(scheme.lower(), "")
-    return netloc + _PORTS.get(scheme.lower(), "") if netloc or scheme != SCHEME else FILES
+        return netloc if netloc[-1] != ":" else netloc[:-1] + PORTS.get(scheme.lower(), "")
+    return netloc + PORTS.get(scheme.lower(), "") if netloc or scheme != SCHEME else FILES
 
 
 @lru_cache(maxsize=16_384)

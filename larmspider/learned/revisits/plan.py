@@ -26,7 +26,7 @@ from larmspider.learned.revisits.refresh import (
     until_worth,
     value,
 )
-from larmspider.urls.file_urls import is_folder
+from larmspider.urls.schemes import is_source_folder
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -151,7 +151,7 @@ class VisitPlan:
     def _is_to_list(self, visit: FetchRecord, now: float) -> bool:
         """Whether the page is a folder of files: each run lists it, beside the budget, for the
         list says when each file was changed; a run that watches once a day."""
-        if not is_folder(visit.url) or visit.state is not UrlState.STORED:
+        if not is_source_folder(visit.url) or visit.state is not UrlState.STORED:
             return False
         return self.age(visit, now) >= (SOONEST if self._mode == DUE else DAY)
 

@@ -74,7 +74,7 @@ from larmspider.learned.revisits.plan import (
     is_refused,
 )
 from larmspider.learned.revisits.refresh import DAY, SAMPLED, SOONEST, learned, prior
-from larmspider.urls.file_urls import is_folder
+from larmspider.urls.schemes import is_source_folder
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -375,7 +375,7 @@ class Revisiting(Part):
         due = entry.visit.due
         if due == FIRST and self.mode != ALL:
             return Purpose.PROOF
-        is_asked = entry.visit.depth >= 400 if self._visits_all else is_folder(entry.url)
+        is_asked = entry.visit.depth >= 400 if self._visits_all else is_source_folder(entry.url)
         return Purpose.SECOND_LOOK if due in (ASKED, CONFIRM) and not is_asked else Purpose.VISIT
 
     def doubt(self, names: Iterable[str]) -> list[str]:

@@ -39,6 +39,7 @@ from larmspider.learned.traps.host_traps import (
     Met,
 )
 from larmspider.urls.file_urls import FILES
+from larmspider.urls.schemes import is_source
 from larmspider.urls.view_of import is_format_of, names_formats, view_of
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ class TrapWatch(Part):
         others, and Requests that are more than a URL."""
         if self._mode == OFF or entry.visit is not None or entry.link_type == REQUISITE:
             return True
-        if entry.payload or not entry.from_page or entry.host == FILES:
+        if entry.payload or not entry.from_page or is_source(entry.url):
             return True
         if self._trials.is_party(entry.key, entry.host):
             return True

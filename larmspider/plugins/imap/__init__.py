@@ -1,0 +1,1 @@
+"""Mailboxes, read by IMAP: ``imaps://mail.example/INBOX/``."""

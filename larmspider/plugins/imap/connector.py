@@ -1,0 +1,322 @@
+"""The connector of ``imaps://mail.example/INBOX/17-4.eml`` (fetch/source_handler.py).
+
+A mailbox is a folder. Its messages are files named for UIDVALIDITY and UID, which a server never
+gives to another message. No message becomes a read one. A mailbox's access list (RFC 4314) is the
+list of its messages; without such lists, they are for the account's own person.
+"""
+
+from __future__ import annotations
+
+import calendar
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+import imapclient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
+
+from larmspider.access.connected import AwayError
+from larmspider.access.lists import (
+    AUTHENTICATED,
+    EVERYONE,
+    OPERATORS_ONLY,
+    AccessList,
+    UnreadableError,
+)
+from larmspider.access.rights import Rights
+from larmspider.fetch import errors
+from larmspider.fetch.limits import Limits
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.fetch.source_handler import Answer, Found, Row, answer_of, folder_page
+from larmspider.formatting import printable
+from larmspider.urls.file_urls import FROM
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+PART = 1_000
+"""Messages in one list."""
+_LOST = (IMAPClientAbortError, OSError, EOFError)
+_AWAY = (
+    errors.SignInRefused,
+    errors.Refused,
+    errors.Unresolved,
+    errors.ConnectionLost,
+    errors.TlsFailed,
+)
+_NAMES = {"anyone": EVERYONE, "authenticated": AUTHENTICATED}
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """``message`` is (UIDVALIDITY, UID); None for a mailbox. ``names`` lead to the mailbox."""
+
+    server: str
+    port: int
+    names: tuple[str, ...]
+    message: tuple[int, int] | None
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.server}]" if ":" in self.server else self.server
+        port = "" if self.port == 993 else f":{self.port}"
+        inside = "".join(f"{quote(name, safe='')}/" for name in self.names)
+        return f"imaps://{host}{port}/{inside}"
+
+
+class _Session(NamedTuple):
+    client: Any
+    delimiter: str
+    user: str
+
+
+class ImapConnector:
+    """LARM_CONNECTORS["imaps"]. One connection a server, which one thread uses at a time."""
+
+    def __init__(self, sites: Sites, limits: Limits) -> None:
+        self.sites, self.limits = sites, limits
+        self.known: dict[Any, AccessList] | None = None
+        self._sessions: dict[tuple[str, int], _Session] = {}
+        self._refused: dict[tuple[str, int], str] = {}
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Raises ConfigError."""
+        return cls(Sites.from_settings(settings), Limits.from_settings(settings))
+
+    def why_not(self, seed: str) -> str:
+        """Why a seed cannot be crawled, "" if it can."""
+        if place_of(seed) is None:
+            return "expected a mailbox, as imaps://mail.example/INBOX/"
+        site = self.sites.for_url(seed)
+        credentials = None if site is None else site.options.credentials
+        if credentials is None or credentials.method != "basic":
+            return 'its mailboxes need auth = "basic", user and password in LARM_SITES_FILE'
+        return ""
+
+    def read(self, url: str, asked: dict[str, str], blobs: Path | None = None) -> Answer:
+        """Raises the errors of fetch/errors.py."""
+        place = place_of(url)
+        if place is None:
+            return Answer(404)
+        try:
+            if place.message is None:
+                return self._again(place, lambda session: self._list(session, place, url))
+            return self._again(place, lambda one: self._message(one, place, url, asked, blobs))
+        except IMAPClientError as error:
+            if "NONEXISTENT" in str(error).upper() or "exist" in str(error):
+                return Answer(404)
+            raise errors.BadResponse(f"{place.server}: {_words(error)}") from None
+
+    def _list(self, session: _Session, place: Place, url: str) -> Answer:
+        client, rows = session.client, list[Row]()
+        query, own = url.partition("?")[2], session.delimiter.join(place.names)
+        mine = client.list_folders("", own) if own else []
+        if own and not mine:
+            return Answer(404)
+        first = unquote(query.removeprefix(FROM)) if query else ""
+        start = int(first) if first.isdecimal() else 0
+        for flags, _, name in client.list_folders("", f"{own}{session.delimiter}%" if own else "%"):
+            if not query and b"\\Nonexistent" not in flags:
+                names = tuple(str(name).split(session.delimiter))
+                rows.append(Row(place._replace(names=names).url, printable(names[-1]), 0.0, 0))
+        more = ""
+        if any(b"\\Noselect" not in flags for flags, _, _ in mine):  # others only hold mailboxes
+            validity = client.folder_status(own, ["UIDVALIDITY"])[b"UIDVALIDITY"]
+            client.select_folder(own, readonly=True)
+            uids = sorted(uid for uid in client.search("ALL") if uid >= start)
+            more = str(uids[PART]) if len(uids) > PART else ""
+            found = client.fetch(uids[:PART], ["RFC822.SIZE", "INTERNALDATE"]) if uids else {}
+            for uid in uids[:PART]:
+                if uid in found:
+                    name = f"{validity}-{uid}.eml"
+                    when = _seconds(found[uid])
+                    rows.append(Row(place.url + name, name, when, found[uid][b"RFC822.SIZE"]))
+        return folder_page(printable(unquote(place.url)), rows, more)
+
+    def _message(
+        self,
+        session: _Session,
+        place: Place,
+        url: str,
+        asked: dict[str, str],
+        blobs: Path | None,
+    ) -> Answer:
+        assert place.message is not None
+        validity, uid = place.message
+        own = session.delimiter.join(place.names)
+        client = session.client
+        if client.select_folder(own, readonly=True).get(b"UIDVALIDITY") != validity:
+            return Answer(404)
+        found = client.fetch([uid], ["RFC822.SIZE", "INTERNALDATE"]).get(uid)
+        if found is None:
+            return Answer(404)
+
+        def pieces(most: int) -> Iterator[bytes]:
+            part = f"BODY.PEEK[]<0.{most + 1}>" if most else "BODY.PEEK[]"
+            got = client.fetch([uid], [part]).get(uid, {})
+            yield next((data for key, data in got.items() if key.startswith(b"BODY")), b"")
+
+        mail = Found(found[b"RFC822.SIZE"], int(_seconds(found)) * 1_000_000_000, pieces)
+        answer = answer_of(mail, url, asked, self.limits, blobs)
+        answer.headers["Content-Type"] = "message/rfc822"
+        try:
+            answer.rights = Rights(self._list_of(session, own))
+        except UnreadableError as error:
+            answer.rights = str(error)
+        return answer
+
+    # rights
+
+    def _list_of(self, session: _Session, own: str) -> AccessList:
+        """Who may read a mailbox. Raises UnreadableError."""
+        owner = f"user:{session.user}"
+        if not session.client.has_capability("ACL"):
+            return AccessList.simple([owner])
+        try:
+            found = session.client.getacl(own)
+        except IMAPClientError as error:
+            raise UnreadableError(f"the server does not tell the list of {own}") from error
+        principals = set[str]()
+        for name, rights in found:
+            text, given = _text(name), "r" in _text(rights)
+            if not given:
+                continue
+            if text.startswith("-"):
+                raise UnreadableError(f"the list of {own} denies, which no simple list can do")
+            principals.add(owner if text == "owner" else _principal(text))
+        return AccessList.simple(sorted(principals))
+
+    def root_of(self, name: str) -> str | None:
+        place = place_of(name)
+        return None if place is None else place._replace(names=(), message=None).url
+
+    def is_mounted(self, root: str) -> bool:
+        place = place_of(root)
+        try:
+            return place is not None and self._again(place, lambda _: True)
+        except _AWAY:
+            return False
+
+    def above(self, folder: str) -> list[tuple[str, AccessList]]:
+        """A mailbox is entered by its own list alone."""
+        return []
+
+    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+        """Raises AwayError."""
+        place = place_of(folder)
+        try:
+            if place is None:
+                raise UnreadableError("it lies in no mailbox")
+            found = self._again(
+                place, lambda one: self._list_of(one, one.delimiter.join(place.names))
+            )
+            yield from ((name, found, "") for name in names)
+        except UnreadableError as error:
+            yield from ((name, OPERATORS_ONLY, str(error)) for name in names)
+        except (IMAPClientError, *_AWAY) as error:
+            raise AwayError(_words(error)) from None
+
+    # the connection
+
+    def _again(self, place: Place, call: Callable[[_Session], T]) -> T:
+        """A connection that ended is made once more."""
+        key = place.server, place.port
+        with self._lock:
+            for last in (False, True):
+                session = self._sessions.get(key)
+                if session is None:
+                    session = self._sessions[key] = self._signed_in(place)
+                try:
+                    return call(session)
+                except _LOST as error:
+                    del self._sessions[key]
+                    with suppress(Exception):
+                        session.client.shutdown()
+                    if last:
+                        raise errors.ConnectionLost(f"{place.server}: {_words(error)}") from None
+        raise AssertionError
+
+    def _signed_in(self, place: Place) -> _Session:
+        key = place.server, place.port
+        if key in self._refused:
+            raise errors.SignInRefused(self._refused[key])
+        site = self.sites.for_url(place.url)
+        credentials = None if site is None else site.options.credentials
+        if credentials is None or credentials.user is None or credentials.password is None:
+            raise errors.SignInRefused(f"{place.server}: the sites file has no account for it")
+        ca_file = None if site is None else site.options.ca_file
+        try:
+            client = imapclient.IMAPClient(
+                place.server, place.port, ssl_context=ssl.create_default_context(cafile=ca_file),
+                timeout=imapclient.SocketTimeout(self.limits.connect_secs, self.limits.total_secs),
+            )  # fmt: skip
+        except ssl.SSLError as error:
+            raise errors.TlsFailed(f"{place.server}: {_words(error)}") from None
+        except socket.gaierror:
+            raise errors.Unresolved(f"{place.server} has no address") from None
+        except _LOST as error:
+            raise errors.Refused(f"{place.server}:{place.port}: {_words(error)}") from None
+        client.normalise_times = False
+        user = credentials.user.reveal()
+        try:
+            client.login(user, credentials.password.reveal())
+            found = client.list_folders("", "")
+        except LoginError:
+            client.shutdown()
+            self._refused[key] = f"{place.server}: the name or the password is wrong"
+            raise errors.SignInRefused(self._refused[key]) from None
+        delimiter = _text(found[0][1]) if found and found[0][1] else "/"
+        return _Session(client, delimiter, user)
+
+    def close(self) -> None:
+        """End the connections."""
+        for session in self._sessions.values():
+            with suppress(Exception):
+                session.client.shutdown()
+        self._sessions.clear()
+
+
+def place_of(url: str) -> Place | None:
+    """None for a URL of no mailbox and no message."""
+    parts = urlsplit(url.partition("?")[0])
+    try:
+        server, port = parts.hostname, parts.port or 993
+        *names, last = [unquote(name, errors="strict") for name in parts.path.split("/")[1:]]
+        message = None
+        if last:
+            validity, _, uid = last.removesuffix(".eml").partition("-")
+            message = int(validity), int(uid)
+    except ValueError:
+        return None
+    unfit = any(not name or not name.isprintable() for name in names)
+    if parts.scheme != "imaps" or not server or unfit or (message and not names):
+        return None
+    return Place(server, port, tuple(names), message)
+
+
+def _principal(text: str) -> str:
+    """Identifiers of RFC 4314, with groups as Dovecot and Cyrus write them."""
+    for begin in ("$", "group=", "group:"):
+        if text.startswith(begin):
+            return f"group:{text.removeprefix(begin)}"
+    return _NAMES.get(text) or f"user:{text.removeprefix('user=')}"
+
+
+def _seconds(found: Any) -> float:
+    when = found.get(b"INTERNALDATE")
+    return float(calendar.timegm(when.utctimetuple())) if when is not None else 0.0
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,1 @@
+"""Files of SMB servers, read without a mount: ``smb://nas/share/folder/``."""

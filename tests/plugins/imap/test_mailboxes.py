@@ -1,0 +1,107 @@
+"""imaps:// against a real Dovecot: messages, their rights, and a server that is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from larmspider.access.lists import AccessList
+from larmspider.fetch import errors
+from larmspider.fetch.limits import Limits
+from larmspider.fetch.sites.lookup import read_sites_file
+from larmspider.index.access import Access
+from larmspider.plugins.imap.connector import ImapConnector
+from larmspider.search.request import SearchRequest
+from larmspider.search.searcher import Searcher
+from tests.support.crawling import crawl, records
+from tests.support.servers.dovecot import Dovecot, needs_dovecot
+
+pytestmark = [pytest.mark.acceptance, needs_dovecot]
+
+NOTHING = {"If-None-Match": "", "If-Modified-Since": ""}
+
+
+def mail(subject: str, text: str) -> bytes:
+    head = f"From: ben@corp.example\r\nTo: anna@corp.example\r\nSubject: {subject}\r\n"
+    return f"{head}Content-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n".encode()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dovecot]:
+    with Dovecot(tmp_path_factory.mktemp("imap")) as running:
+        running.put("anna", "INBOX", mail("tides", "harbour at noon"), mail("second", "harbour"))
+        running.put("anna", "Projekte/Größe", mail("shared", "harbour shared"))
+        with running.client("anna") as client:
+            client.setacl("Projekte/Größe", "ben", "lr")
+            client.setacl("Projekte/Größe", "$hr", "lr")
+        yield running
+
+
+@contextmanager
+def reader(server: Dovecot, folder: Path, **account: str) -> Iterator[ImapConnector]:
+    sites = read_sites_file(server.sites(folder, **account))
+    found = ImapConnector(sites, Limits(max_bytes=10_000, document_bytes=20_000))
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_each_message_is_a_document_with_the_list_of_its_mailbox(
+    server: Dovecot, tmp_path: Path
+) -> None:
+    settings = {"LARM_SITES_FILE": str(server.sites(tmp_path))}
+    ran = crawl(server.url(), tmp_path, **settings)
+    assert ran.status == 0, ran.err[-3000:]
+    stored = records(tmp_path / "crawl" / "store.log")
+    mails = [line for line in stored if line["url"].endswith(".eml")]
+    assert sorted(line["title"] for line in mails) == ["second", "shared", "tides"]
+    assert {line["mime-type"] for line in mails} == {"message/rfc822"}
+    assert found_by(tmp_path, "user:anna") == {"second", "shared", "tides"}
+    assert found_by(tmp_path, "user:ben") == found_by(tmp_path, "group:hr") == {"shared"}
+    with server.client("anna") as client:
+        client.setacl("Projekte/Größe", "ben", "l")
+        client.setacl("INBOX", "$hr", "lr")
+        client.select_folder("INBOX")
+        assert client.search("UNSEEN") == [1, 2]  # reading changes nothing
+        client.append("INBOX", mail("third", "harbour three"))
+    ran = crawl(server.url(), tmp_path, refresh="all", **settings)
+    assert ran.status == 0, ran.err[-3000:]
+    assert found_by(tmp_path, "user:ben") == set()
+    assert found_by(tmp_path, "group:hr") == {"second", "shared", "third", "tides"}
+
+
+def found_by(folder: Path, principal: str) -> set[str]:
+    whole = Searcher.open(folder / "crawl" / "index")
+    access = Access(("file://",), (), frozenset({"everyone", "authenticated", principal}))
+    return {hit.title for hit in whole.seen_by(access).search(SearchRequest("harbour", 10)).hits}
+
+
+def test_bad_input(server: Dovecot, tmp_path: Path) -> None:
+    with reader(server, tmp_path) as anna:
+        for path in ("INBOX/1-1.eml", "Nothing/", "Nothing/1-1.eml", "INBOX/x.eml", "robots.txt"):
+            assert anna.read(server.url(path), NOTHING).status == 404, path
+        with pytest.raises(errors.Refused):
+            anna.read("imaps://127.0.0.1:9/INBOX/", NOTHING)
+        assert 'auth = "basic"' in anna.why_not("imaps://elsewhere.example/INBOX/")
+    with reader(server, tmp_path, password="wrong") as wrong:
+        for _ in range(2):
+            with pytest.raises(errors.SignInRefused, match="name or the password is wrong"):
+                wrong.read(server.url("INBOX/"), NOTHING)
+        assert not wrong.is_mounted(server.url())
+
+
+def test_a_server_that_restarts_and_one_that_is_away(server: Dovecot, tmp_path: Path) -> None:
+    with reader(server, tmp_path) as anna:
+        first = anna.read(server.url("INBOX/"), NOTHING)
+        server.stop()
+        with pytest.raises((errors.Refused, errors.ConnectionLost)):
+            anna.read(server.url("INBOX/"), NOTHING)
+        assert not anna.is_mounted(server.url())
+        server.start()
+        assert anna.read(server.url("INBOX/"), NOTHING).body == first.body
+        ((_, access, why),) = anna.files(server.url("INBOX/"), [server.url("INBOX/1-1.eml")])
+        assert (why, access.kind) == ("", AccessList.simple(["everyone"]).kind)
