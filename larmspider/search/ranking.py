@@ -20,31 +20,22 @@ from math import log, sqrt
 from typing import NamedTuple, Self
 
 import tantivy
-from tantivy import FieldType, Occur, Query
+from tantivy import Occur, Query
 
 from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Limited
 from larmspider.index.joined import joined_parts, joined_word
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
-    KINDS,
     ExactAnalyzer,
     label,
     own_word,
-    typed_host,
     without_accents,
 )
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
-from larmspider.search.query import (
-    FIELDS,
-    MAX_WORDS,
-    UNREACHABLE,
-    Clause,
-    by_reach,
-    day_of,
-    media_type,
-)
+from larmspider.search.operators import OPERATORS
+from larmspider.search.query import MAX_WORDS, Clause
 from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
@@ -98,7 +89,6 @@ ALL_WORDS_BONUS = 4.0
 _LIKE_CHARS = 20_000  # characters of a page in which its salient words are looked for
 
 _UNSTEMMED = ("exact", "anchors", "rest")
-_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime", "author": "author"}
 SALIENT_WORDS = 20
 """Words of a page that the search for similar pages uses."""
 _LOOKED_UP = 200  # the most frequent words of a page, from which the salient ones are chosen
@@ -171,8 +161,8 @@ class Ranking:
     ) -> None:
         """Without ``link_texts`` texts of links neither find nor rank pages. ``unreached`` gives
         all pages that were not reached at their last visit."""
-        self._unreached = unreached
-        self._schema = schema
+        self.unreached = unreached
+        self.schema = schema
         self._boosts = boosts
         self._exact = ExactAnalyzer()
         self._stems = stems
@@ -289,6 +279,10 @@ class Ranking:
         """The words of a text as in the exact fields."""
         return self._exact.analyze(normalized(text.encode("utf-8", "replace").decode()))
 
+    def titles(self, text: str) -> Iterable[list[str]]:
+        """The words of a text as titles have them: one list for each language."""
+        return self._stems.alternatives(text)
+
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
         found = [(field, word) for field in self._exact_weights]
@@ -305,8 +299,8 @@ class Ranking:
         )
         if not words:
             return Query.empty_query()
-        alike = [self._term("exact", word) for word in words]
-        itself = self._term("key", document.normalized)
+        alike = [self.term("exact", word) for word in words]
+        itself = self.term("key", document.normalized)
         return Query.boolean_query([(Occur.Must, _any(alike)), (Occur.MustNot, itself)])
 
     def _words(self, query: ParsedQuery) -> Built | None:
@@ -350,7 +344,7 @@ class Ranking:
             if one is None or other is None or (first != second and clauses[second].either):
                 continue
             if first == second or not self._frequent([one, other]):
-                yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
+                yield Query.boost_query(self.sequence("exact", (one, other)), PAIR_WEIGHT)
 
     def _terms_and_synonyms(
         self, clauses: Sequence[Clause], full: Sequence[bool]
@@ -411,11 +405,11 @@ class Ranking:
         """Each related word that the index knows, in text and title."""
         for text in filter(self._is_known, clause.related):
             words = self._exact.analyze(text)
-            found = [self._sequence("exact", words)]
+            found = [self.sequence("exact", words)]
             if len(words) == 1:
                 weight = STEMMED_WEIGHTS["title"]
                 stems = self._stems.analyze(text)
-                found += [Query.boost_query(self._term("title", stem), weight) for stem in stems]
+                found += [Query.boost_query(self.term("title", stem), weight) for stem in stems]
                 found += self._forms(words[0], ("exact",), 1.0)
             yield _any(found)
 
@@ -471,7 +465,7 @@ class Ranking:
         if clause.fuzzy and exact:
             fuzzy = Query.fuzzy_term_query
             return [
-                Query.boost_query(fuzzy(self._schema, field, token, distance=clause.fuzzy), weight)
+                Query.boost_query(fuzzy(self.schema, field, token, distance=clause.fuzzy), weight)
                 for token in exact
                 for field in self._unstemmed
             ], []
@@ -493,7 +487,7 @@ class Ranking:
         widespread = self._widespread(clause.text)
         stemmed = {"title": STEMMED_WEIGHTS["title"]} if widespread else STEMMED_WEIGHTS
         earned += [
-            Query.boost_query(self._term(field, token), field_weight * share)
+            Query.boost_query(self.term(field, token), field_weight * share)
             for known, tokens in ((self._exact_weights, exact), (stemmed, stems))
             for field, field_weight in known.items()
             for token in dict.fromkeys(tokens)
@@ -505,9 +499,9 @@ class Ranking:
         for text in spellings if not has_parts else ():
             if compounds := self._compounds(text):
                 earned += [self._found_by("body", term) for term in compounds]
-                best = Query.disjunction_max_query([self._term("body", t) for t in compounds])
+                best = Query.disjunction_max_query([self.term("body", t) for t in compounds])
                 beside.append(Query.boost_query(best, COMPOUND_WEIGHT * weight))
-            if parts := [self._term("body", term) for term in self._stems.split(text)]:
+            if parts := [self.term("body", term) for term in self._stems.split(text)]:
                 earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
         return earned, beside
 
@@ -530,7 +524,7 @@ class Ranking:
         """Pages with a code in one piece, and in any parts."""
         found = [self._found_by("signs", code)] if self._has("signs", code) else []
         if self._has("exact", code):
-            found.append(self._term("exact", code))
+            found.append(self.term("exact", code))
         return found
 
     def _code_beside(self, code: str, words: Sequence[str], weight: float) -> Iterator[Query]:
@@ -598,14 +592,14 @@ class Ranking:
                 if not self._has(field, form):
                     continue
                 factor = EXACT_WEIGHTS[field] * weight * rarity
-                yield Query.boost_query(self._term(field, form), factor)
+                yield Query.boost_query(self.term(field, form), factor)
 
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
         for one of them."""
         rarity = idf(self._pages(), self._stems.having(field, token))
         found = Query.const_score_query(
-            Query.term_query(self._schema, field, token), weight * rarity
+            Query.term_query(self.schema, field, token), weight * rarity
         )
         return _boosted(found, self._boosts.counted, field, [token])
 
@@ -616,39 +610,18 @@ class Ranking:
     def _required(self, clause: Clause) -> Query | None:
         """The query for a phrase, a field or an excluded word: the clause's words side by side, in
         this order."""
-        if clause.field == UNREACHABLE:
-            return by_reach(clause.text.lower(), self._unreached())
-        if clause.field == "host":
-            return self._term("domains", typed_host(clause.text))
-        if clause.field == "type":
-            if (kind := clause.text.lower()) in KINDS:
-                return self._term("kind", kind)
-            return self._analyzed("mime", media_type(clause.text), self._exact.analyze)
-        if clause.field in ("before", "after"):
-            day, is_end = day_of(clause.text), clause.field == "before"
-            start, end = (None, day) if is_end else (day, None)
-            # Tantivy needs an upper end that is included if there is none
-            return Query.range_query(
-                self._schema, "date", FieldType.Date, start, end, include_upper=not is_end
-            )
-        if clause.field == "title":
-            each = self._stems.alternatives(clause.text)
-            found = [self._sequence("title", tokens) for tokens in each if tokens]
-            return _any(found) if found else None
-        if clause.field == "url":
-            path = clause.text.partition("://")[2] or clause.text
-            return self._analyzed("url_words", path.replace("_", " "), self._exact.analyze)
-        if clause.field and clause.field not in FIELDS:
-            return self._term("own_words", own_word(clause.field, clause.text))
         if clause.field:
-            return self._analyzed(_FILTER_FIELDS[clause.field], clause.text, self._exact.analyze)
+            operator = OPERATORS.get(clause.field)
+            if operator is None:
+                return self.term("own_words", own_word(clause.field, clause.text))
+            return operator(self, clause.text)
         tokens = self._exact.analyze(clause.text)
         if not tokens:
             return None
         # an excluded word is searched in the page, not in texts of links to it
         fields = ("exact",) if clause.excluded else self._unstemmed
         found = [
-            Query.boost_query(self._sequence(field, tokens), self._exact_weights[field])
+            Query.boost_query(self.sequence(field, tokens), self._exact_weights[field])
             for field in fields
         ]
         whole = "" if clause.excluded else label(clause.text)
@@ -666,25 +639,23 @@ class Ranking:
         ]
         weights = EXACT_WEIGHTS | STEMMED_WEIGHTS
         return [
-            Query.boost_query(self._sequence(field, each), weights[field]) for field, each in words
+            Query.boost_query(self.sequence(field, each), weights[field]) for field, each in words
         ]
 
-    def _analyzed(self, field: str, text: str, analyze: Callable[[str], list[str]]) -> Query | None:
-        tokens = analyze(text)
-        return self._sequence(field, tokens) if tokens else None
-
-    def _sequence(self, field: str, tokens: Sequence[str]) -> Query:
+    def sequence(self, field: str, tokens: Sequence[str]) -> Query:
+        """Pages that have these tokens side by side in a field."""
         if len(tokens) == 1:  # Tantivy panics at a phrase of one word
-            return self._term(field, tokens[0])
-        phrase = Query.phrase_query(self._schema, field, list(tokens))
+            return self.term(field, tokens[0])
+        phrase = Query.phrase_query(self.schema, field, list(tokens))
         return _boosted(phrase, self._boosts.scored, field, tokens)
 
-    def _term(self, field: str, token: str) -> Query:
+    def term(self, field: str, token: str) -> Query:
+        """Pages that have this token in a field."""
         return _boosted(self._plain_term(field, token), self._boosts.scored, field, [token])
 
     def _plain_term(self, field: str, token: str) -> Query:
         # Tantivy would open positions as well, which takes longer than to read a short list
-        return Query.term_query(self._schema, field, token, index_option="freq")
+        return Query.term_query(self.schema, field, token, index_option="freq")
 
 
 def _with_alternatives(each: Iterable[_Terms]) -> list[_Terms]:

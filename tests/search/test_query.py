@@ -5,10 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
+from larmspider.search.operators import OPERATORS
 from larmspider.search.query import (
+    ALIASES,
+    FIELDS,
     MAX_FUZZY_WORDS,
     MAX_QUERY_CHARS,
     MAX_WORDS,
+    UNREACHABLE,
     Clause,
     each_once,
     parse_query,
@@ -157,3 +161,8 @@ def test_a_period_ends_with_its_last_day() -> None:
     assert until_time("2026-01-31") == since_time("2026-02-01", 0.0)
     with pytest.raises(QueryError, match="date 'week' is unknown; expected a day as in 2026-01-31"):
         until_time("week")
+
+
+def test_each_name_of_an_operator_has_a_function() -> None:
+    """What the parser takes for an operator, the ranking can search."""
+    assert {*FIELDS, *ALIASES.values(), UNREACHABLE} == {*OPERATORS}
