@@ -271,14 +271,23 @@ class Outbox:
             self._watch = asyncio.get_running_loop().create_task(self._keep_sending())
 
     def _name_readers(self) -> None:
-        """Log which receivers get pages of restricted hosts."""
-        hosts = restricted_of_run(self.crawler.settings)
+        """Log which receivers get pages that not all readers may see."""
+        settings, names = self.crawler.settings, ", ".join(self.senders)
+        rules = ("LARM_ACCESS_RULES", "LARM_ACCESS_SENT")
+        if found := [name for name in rules if options.mapping(settings, name)]:
+            logger.warning(
+                "Pages with access lists (%s) are sent to %s as all others are: every reader of"
+                " these servers can see them (docs/rights.md)",
+                ", ".join(found),
+                names,
+            )
+        hosts = restricted_of_run(settings)
         if hosts:
             logger.warning(
                 "Pages of restricted hosts (%s) are sent to %s as all others are: every reader of"
                 " these servers can see them (docs/stores.md)",
                 f"{hosts[0]} and {len(hosts) - 1:,} more" if len(hosts) > 1 else hosts[0],
-                ", ".join(self.senders),
+                names,
             )
 
     def _take_up_cursors(self) -> None:

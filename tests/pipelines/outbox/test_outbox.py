@@ -25,7 +25,8 @@ def test_a_crawl_names_receivers_that_get_restricted_pages(
     said: bool,
 ) -> None:
     """Every reader of these sees them; hosts of an earlier run count."""
-    crawler = crawler_for()
+    rules = json.dumps({"/hr/*": ["group:hr"]}) if said else "{}"
+    crawler = crawler_for(LARM_ACCESS_RULES=rules)
     directory = options.larm_dir(crawler.settings)
     directory.mkdir()
     manifest = {"format": 2, "seeds": [], "credentials": credentials}
@@ -47,3 +48,5 @@ def test_a_crawl_names_receivers_that_get_restricted_pages(
     line = "Pages of restricted hosts (http://hr and 1 more) are sent to DummyReceiver"
     assert (line in caplog.text) is said
     assert ("restricted" in caplog.text) is said
+    line = "Pages with access lists (LARM_ACCESS_RULES) are sent to DummyReceiver"
+    assert (line in caplog.text) is said
