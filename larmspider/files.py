@@ -219,7 +219,7 @@ def why_unwritable(place: Path) -> str | None:
 
 
 def how_to_make_room(text: str) -> str:
-    """What lets a write succeed that was refused, by the text of its error; "" for other errors."""
+    """The advice for a refused write, by the text of its error; "" for other errors."""
     if os.strerror(errno.ENOSPC) in text or os.strerror(errno.EDQUOT) in text:
         return "make room"
     return "raise the limit (ulimit -f)" if os.strerror(errno.EFBIG) in text else ""
