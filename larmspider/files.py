@@ -218,6 +218,13 @@ def why_unwritable(place: Path) -> str | None:
     return None
 
 
+def how_to_make_room(text: str) -> str:
+    """The advice for a refused write, by the text of its error; "" for other errors."""
+    if os.strerror(errno.ENOSPC) in text or os.strerror(errno.EDQUOT) in text:
+        return "make room"
+    return "raise the limit (ulimit -f)" if os.strerror(errno.EFBIG) in text else ""
+
+
 _CAUSES = frozenset({errno.EFBIG, errno.EDQUOT, errno.ENOSPC, errno.EROFS})
 
 

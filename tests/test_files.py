@@ -6,7 +6,7 @@ import errno
 import os
 import resource
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from larmspider.errors import CrawlDirError
 from larmspider.files import in_words, replace_file
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.index.anchors import AnchorTable
+from larmspider.index.version import create_index
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,23 @@ def test_a_file_that_a_limit_cuts_is_called_too_large(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="File too large"):
         files.write(WriteBatch(meta=rows))
     files.close()
+
+
+@pytest.mark.parametrize("open_it", [AnchorTable, lambda path: create_index(path, "english")])
+def test_an_index_without_room_asks_for_room_and_no_repair(
+    tmp_path: Path, open_it: Callable[[Path], object]
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
+    try:
+        with pytest.raises(CrawlDirError) as met:
+            open_it(tmp_path / "index")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "cannot be opened: " in str(met.value)
+    assert "File too large" in str(met.value)
+    assert "; raise the limit (ulimit -f), and run the same command again" in str(met.value)
+    assert "verify" not in str(met.value)
 
 
 def test_the_index_of_the_logs_that_a_limit_cuts_says_so(tmp_path: Path) -> None:

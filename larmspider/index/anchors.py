@@ -47,7 +47,7 @@ from typing import Any, NamedTuple, TypeAlias
 import lmdb
 
 from larmspider.errors import MEND, CrawlDirError
-from larmspider.files import in_words, make_folder, sync_folder
+from larmspider.files import how_to_make_room, in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
@@ -117,9 +117,11 @@ class AnchorTable:
                 DUE: self._env.open_db(b"due"),
             }
         except lmdb.Error as error:
+            why = in_words(error, directory)
+            room = how_to_make_room(why)
+            mend = f"{room}, and run the same command again" if room else MEND
             raise CrawlDirError(
-                f"{directory}: the anchor table cannot be opened: {in_words(error, directory)};"
-                f" {MEND}"
+                f"{directory}: the anchor table cannot be opened: {why}; {mend}"
             ) from error
         self._directory, self._added = directory, 0  # pages
         self._waiting: dict[str, str] = {}  # links of a page, each on a line

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, program, stats
+from larmspider.files import how_to_make_room
 from larmspider.formatting import counted, size
 from larmspider.items import Outcome
 from larmspider.learned.deletes.table import DAY, TABLE, Observation
@@ -377,10 +376,8 @@ def _after_a_break(why: str) -> str:
     if any(command in why for command in _MENDS):
         return ""
     again = "run the same command to continue from its last checkpoint"
-    if os.strerror(errno.ENOSPC) in why or os.strerror(errno.EDQUOT) in why:
-        return f"; make room, and {again}"
-    if os.strerror(errno.EFBIG) in why:
-        return f"; raise the limit (ulimit -f), and {again}"
+    if room := how_to_make_room(why):
+        return f"; {room}, and {again}"
     return f"; {again}. If it breaks off again, {program.NAME} verify names the damage"
 
 
