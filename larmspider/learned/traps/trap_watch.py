@@ -68,8 +68,8 @@ COPIES = 4
 """Pages that say nothing new and count as copies of one; more of them use up budgets."""
 _REVISION = re.compile(r"[/=](?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}(?=[/?&;.]|$)")
 """A hash in a URL: a page of a revision is not a version of a manual, of which each counts."""
-MAX_BYTES = 16 << 20
-"""Memory of what is known of the hosts, as estimated: 100,000 classes take 20 MB."""
+MAX_BYTES = 15 << 20
+"""Memory of what is known of the hosts, as estimated: 100,000 classes take 19 MB."""
 MAX_SAID_TEXT = 4_000
 """Characters of a page that may be an error page, as others of its host."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
