@@ -1,4 +1,10 @@
-"""Archives: zip, tar and compressed files, whose members are parts of the document (parts.py)."""
+"""Archives: zip, tar and compressed files, whose members are parts of the document (parts.py).
+
+Read are zip (stored, Deflate, bzip2, LZMA; streamed, with zip64, behind other bytes), tar (ustar,
+GNU, pax, before POSIX; sparse members), gzip, bzip2, xz, lzma and Zstandard, each also around a
+tar. A size that an archive claims counts for nothing. Not read: members with a password
+(``encrypted``), zip by other methods (``no-reader``), archives in several files, and comments.
+"""
 
 from __future__ import annotations
 

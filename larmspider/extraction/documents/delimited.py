@@ -2,6 +2,8 @@
 
 a;http://wiki/plan;2          http://wiki/plan
 "see http://wiki/x, please"   http://wiki/x
+
+The separator is found by the first lines. No row is a title, and no formula is computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""epub: the chapters in the order of the spine, each read as the XHTML that it is."""
+"""epub (2 and 3): the chapters in the order of the spine, each read as the XHTML that it is.
+
+Title, author, language and date are the package's. Links that leave the book are links. A book
+without a spine has all its pages. One damaged chapter costs the others nothing. Not read: pictures,
+sound, scripts, and a table of contents beside the spine. A book with rights management is
+``encrypted``; fonts may be.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from urllib.parse import unquote
 
 from larmspider.extraction import xhtml
 from larmspider.extraction.documents.archives import ZipReader
+from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
@@ -41,8 +48,18 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
                 chapters.append(chapter)
         if not chapters:  # no order is named, or a wrong one
             chapters = sorted(name for key, name in names.items() if key.endswith(_CHAPTERS))
+        fault: Unread | None = None
         for chapter in chapters:
-            _chapter(archive.read(chapter), builder)
+            try:
+                _chapter(archive.read(chapter), builder)
+            except Spent:
+                raise
+            except Unread as unread:
+                if unread.outcome is Outcome.TOO_LONG:
+                    raise
+                fault = fault or unread
+        if fault is not None:
+            raise fault
     return builder.page(url, absolute=True)
 
 

@@ -1,4 +1,9 @@
-"""OLE files (MS-CFB): what Office wrote until 2007, mails of Outlook, encrypted OOXML."""
+"""OLE files (MS-CFB): what Office wrote until 2007, mails of Outlook, encrypted OOXML.
+
+Read are title, author and date. The text of doc, ppt and others is the second reader's (tika.py);
+msg.py and spreadsheet.py read mails and sheets. Documents with a password are ``encrypted``. Word
+before 6 and PowerPoint before 97 have no reader.
+"""
 
 from __future__ import annotations
 

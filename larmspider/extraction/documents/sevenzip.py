@@ -3,7 +3,7 @@ Deflate64, BCJ). Without py7zr the second reader (tika.py) finds their text.
 
 py7zr unpacks all members in the order of the archive, and hands over what it has unpacked. An
 archive that is damaged, or too large, has the members before that place. Files or a list that need
-a password are ``encrypted``.
+a password are ``encrypted``. Not read: archives in several files.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
     helped("application/msword", body, page)       # the Page with the text of a doc
 
 - It alone reads doc, ppt, OneNote, Publisher, Visio until 2010, chm, WordPerfect, XPS, Excel 2 to
-  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). In later iWork files, in Visio 2013 and
-  later, Works, Project and StarOffice it finds no text: they are ``no-reader``.
+  4, Pages, Numbers and Keynote of iWork '09, HWP 5, dBase, pst, cpio and arj (`READ`), and most
+  files of Quattro Pro since 9 and of AutoCAD. In later iWork files, Works, Project, StarOffice 5,
+  Access, Lotus 1-2-3 and Write it finds no text: they are ``no-reader``. A pst is one text, without
+  the mails as parts.
 - It adds the parts of xls and xlsb that calamine leaves out: comments, charts, text boxes, headers,
   displayed forms of cells, embedded documents. A text without a new word is left out (`MERGED`).
 - It helps if another reader finds no text in an Office file, or calls the file damaged or
@@ -36,8 +38,10 @@ READ = frozenset(
     | {"application/vnd.visio", "application/vnd.wordperfect"}
     | {"application/onenote", "application/vnd.ms-htmlhelp", "application/vnd.ms-excel"}
     | {f"application/vnd.apple.{name}" for name in ("pages", "numbers", "keynote")}
-    | {"application/vnd.ms-xpsdocument"}
+    | {"application/vnd.ms-xpsdocument", "application/x-hwp", "application/vnd.ms-outlook-pst"}
+    | {"application/x-dbf", "application/x-cpio", "application/x-arj"}
 )
+"""Types whose documents are damaged if Tika cannot read them."""
 MERGED = frozenset(
     {"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"}
 )

@@ -1,6 +1,4 @@
-"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags, behind it the
-attributes that are text for people, as in outlines (OPML) and processes (BPMN); href and the like
-are links, and so are URLs that feeds and sitemaps have as text. Broken XML is read to its end.
+"""XML that is no XHTML: feeds, sitemaps, DocBook, outlines, drawings (SVG), Office in one file.
 
 The reader takes the text between the tags. Attributes with text for people follow, as in outlines
 (OPML) and processes (BPMN). href and similar attributes are links, and so are URLs in the text of

@@ -541,6 +541,19 @@ def test_what_lies_between_the_holes_of_a_large_file_is_read(pack):
     assert page.parts[1].unread == ""
 
 
+def test_a_damaged_chapter_of_a_book_costs_the_others_nothing(readers):
+    opf = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/>'
+        '<item id="b" href="b.xhtml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/>'
+        "</spine></package>"
+    )
+    chapters = {f"{name}.xhtml": f"<html><p>chapter {name}</p></html>" for name in "ab"}
+    files = {"mimetype": "application/epub+zip", "c.opf": opf, **chapters}
+    body = corpus.zipped(files, stored=tuple(files)).replace(b"chapter a", b"chapter x")
+    page = read(body, "x.epub", readers)
+    assert ("chapter b" in page.text, page.unread.partition(":")[0]) == (True, "damaged")
+
+
 @pytest.mark.parametrize("name", ["docx", "pptx"])
 def test_damaged_properties_do_not_cost_a_document_its_text(name, readers):
     made = io.BytesIO()

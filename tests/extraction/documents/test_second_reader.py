@@ -185,6 +185,8 @@ def test_tika_is_not_asked_where_it_finds_nothing_more(monkeypatch, mime, unread
         ),
         ("application/x-msaccess", b"\0\1\0\0Standard Jet DB\0", "no-reader"),
         ("application/vnd.lotus-1-2-3", b"\0\0\2\0\6\4\6\0", "no-reader"),
+        ("application/x-hwp", b"HWP Document File V3.00", "no-reader"),
+        ("application/x-cpio", b"070701" + b"0" * 20, "damaged"),
         (PPT, corpus.ole({"PP40": b"x" * 5_000}), "no-reader"),
         (PPT, corpus.ole({"PowerPoint Document": b"x", "Current User": b"x" * 15}), "no-reader"),
         (DOC, b"\xdb\xa5\x2d\0" + b"\0" * 100, "no-reader"),

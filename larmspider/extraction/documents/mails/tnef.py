@@ -2,6 +2,7 @@
 
 Read are subject, sender, recipients, date and body (mapi.py), attachments by either way in which a
 file may hold them, and messages in the message, which are TNEF again. Checksums are not compared.
+Not read: objects in the text.
 """
 
 from __future__ import annotations
