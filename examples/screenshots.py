@@ -85,7 +85,7 @@ def main() -> None:
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
         found = "/search?q=siren&type=pdf&format=json"
         crawl.until(lambda: crawl.get(found).json["total"], "a PDF that is found")
-        crawl.act("slow", {"factor": "20"})
+        crawl.act("slow", {"factor": "200"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
         # the search as those see it who have not signed in
         names = sorted(options.only, key=lambda name: not name.startswith(("search", "login")))
