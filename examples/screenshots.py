@@ -78,14 +78,14 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
         DemoServer() as server,
-        Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.3") as crawl,
+        Crawling(Path(folder), server.url, DOWNLOAD_DELAY="1") as crawl,
         Browser() as browser,
     ):
         browser.speak(options.language)
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
         found = "/search?q=siren&type=pdf&format=json"
         crawl.until(lambda: crawl.get(found).json["total"], "a PDF that is found")
-        crawl.act("slow", {"factor": "20"})
+        crawl.act("slow", {"factor": "100"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
         # the search as those see it who have not signed in
         names = sorted(options.only, key=lambda name: not name.startswith(("search", "login")))

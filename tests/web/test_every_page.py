@@ -118,7 +118,7 @@ def test_each_page_is_walked_by_the_tab_key(operator: Browser, targets: dict[str
             seen.append(at)
             if not (is_seen and is_in):
                 bad.setdefault(name, []).append(markup)
-        assert len(seen) > 3, name
+        assert len(seen) > 1, name
         assert "<iframe" in operator.driver.page_source or seen == sorted(seen), name
     assert bad == {}
 
