@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -393,7 +394,7 @@ class SmbConnector:
     def _rights(self, spot: Spot, security: Reply) -> Rights | str:
         """The rights of a file, or why they cannot be read."""
         try:
-            above = [(url, self._list_of(url, spot)) for url in spot.shares]
+            above = tuple((url, self._list_of(url, spot)) for url in spot.shares)
             return Rights(_descriptor(security), "", above)
         except UnreadableError as error:
             return str(error)
@@ -701,4 +702,7 @@ def _descriptor(security: Reply) -> AccessList:
     """Raises UnreadableError."""
     if security.status:
         raise UnreadableError("the crawl's account may not read its access list")
-    return of_bytes(security.info)
+    return _of_bytes(security.info)
+
+
+_of_bytes = lru_cache(4_096)(of_bytes)  # many files have the list of their folder

@@ -271,7 +271,7 @@ def test_no_kill_and_no_restart_costs_or_doubles_a_document(server: Samba, folde
 def refreshed(server: Samba, crawl: Path) -> int:
     """The documents that are found after a refresh."""
     server.crawl(
-        "smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_HOST_PARK_SECS="0.2",
+        "smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_HOST_MAX_PARKS="0",
         LARM_BACKOFF_SECS="0.05",
     )  # fmt: skip
     return Searcher.open(crawl / "crawl" / "index").search(SearchRequest("harbour", 1)).total
@@ -298,7 +298,7 @@ def test_a_wrong_password_is_told_once_and_deletes_nothing(server: Samba, folder
     crawl = start_of(folder, "password")
     sites = server.sites(crawl, password="wrong")
     ran = server.crawl(
-        "smb://127.0.0.1/tree/", crawl, LARM_SITES_FILE=str(sites), LARM_HOST_PARK_SECS="0.2",
+        "smb://127.0.0.1/tree/", crawl, LARM_SITES_FILE=str(sites), LARM_HOST_MAX_PARKS="0",
         LARM_BACKOFF_SECS="0.05",
     )  # fmt: skip
     assert "the name or the password is wrong" in ran.err
