@@ -58,6 +58,7 @@ MAX_REFERRALS = 8
 """DFS links that lead to each other."""
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 LIST_SECS = 600.0  # the access list of a share is read again
+LISTING_SECS = 600.0  # the parts of a large folder are made from one reading
 NUMBERS = 10_000  # folders whose numbers on their volume are remembered
 
 _FIRST_BYTES = 65_536  # of a file, in the request that opens it
@@ -122,6 +123,9 @@ class Spot(NamedTuple):
 
 
 class _Listing(NamedTuple):
+    """``read``: when, by the monotonic clock; ``changed``: the time of the folder."""
+
+    read: float
     changed: int
     entries: list[Entry]
     left_out: Counter[str]
@@ -330,7 +334,8 @@ class SmbConnector:
         opened = Opened.of(created)
         try:
             known = self._listings.get(place.url)
-            if known is not None and known.changed == opened.mtime_ns:
+            is_fresh = known is not None and time.monotonic() - known.read < LISTING_SECS
+            if known is not None and is_fresh and known.changed == opened.mtime_ns:
                 return known
             found = _of_readers(self._entries(spot, opened.file), opened.mtime_ns)
         finally:
@@ -669,7 +674,7 @@ def _of_readers(entries: Iterator[Entry], changed: int) -> _Listing:
             left_out["same-name"] += 1
         else:
             found[key] = entry
-    return _Listing(changed, [found[key] for key in sorted(found)], left_out)
+    return _Listing(time.monotonic(), changed, [found[key] for key in sorted(found)], left_out)
 
 
 def _why_left_out(entry: Entry) -> str:
