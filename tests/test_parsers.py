@@ -285,7 +285,8 @@ STATE: Mapping[str, frozenset[str]] = {
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
         " workdir/left workdir/manifest workdir/manifest_copy",
-        "msgpack.unpackb": "access/connected access/lists access/table cluster/commit cluster/rebuild"
+        "msgpack.unpackb": "access/connected access/lists access/table"
+        " cluster/commit cluster/rebuild"
         " cluster/redis_records"
         " cluster/write_ahead_log index/packed index/unreached index/waiting"
         " pipelines/outbox/spool pipelines/pushed pipelines/search_index"
