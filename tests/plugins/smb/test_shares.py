@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -304,3 +307,27 @@ def test_a_wrong_password_is_told_once_and_deletes_nothing(server: Samba, folder
     assert "smb://127.0.0.1/tree/: the account of the sites file is refused" in ran.err
     log = (server.folder / "log" / "smbd.log").read_text(errors="replace")
     assert log.count("NT_STATUS_WRONG_PASSWORD") <= 2  # servers lock accounts that fail often
+
+
+# politeness
+
+
+def test_the_log_of_the_server_shows_the_pace(server: Samba, folder: Path) -> None:
+    """One session, and half a second between two files."""
+    crawl = start_of(folder, "pace")
+    (folder / "closed" / "pace").mkdir()
+    for number in range(5):
+        (folder / "closed" / "pace" / f"{number}.txt").write_text(f"harbour {number}")
+    ran = server.crawl(
+        "smb://127.0.0.1/closed/pace/", crawl, DOWNLOAD_DELAY="0.5",
+        CONCURRENT_REQUESTS_PER_DOMAIN="1",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err[-3000:]
+    log = (server.folder / "log" / "smbd.log").read_text(errors="replace")
+    opened = re.findall(
+        r"\[(\S+ [\d:.]+), .*\n\s+crawler\|create_file\|ok\|.*\|(?:\S*/)?(\d)\.txt", log
+    )
+    assert len({name for _, name in opened[-5:]}) == 5
+    times = [datetime.strptime(when, "%Y/%m/%d %H:%M:%S.%f") for when, _ in opened[-5:]]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    assert min(gaps) >= 0.45
