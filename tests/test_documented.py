@@ -171,6 +171,7 @@ def test_the_examples_of_the_guide_work_in_a_crawl(
     assert shelf == {sha1(body).hexdigest(): body for body in bodies}
 
 
+@pytest.mark.acceptance
 def test_the_connector_of_the_guide_reads_documents_and_rights(tmp_path: Path) -> None:
     """As it stands: two cards, of which one changes its readers between two runs, and a board that
     is away."""
@@ -190,7 +191,10 @@ def test_the_connector_of_the_guide_reads_documents_and_rights(tmp_path: Path) -
         return {hit.url for hit in seen.search(SearchRequest("harbour", 10)).hits}
 
     def run(**arguments: str) -> Ran:
-        return crawl("board://team/", tmp_path, settings_module="board_settings", **arguments)
+        return crawl(
+            "board://team/", tmp_path, settings_module="board_settings", LARM_HOST_MAX_PARKS="0",
+            **arguments,
+        )  # fmt: skip
 
     assert run().status == 0
     assert found_by("hr") == {"board://team/tides", "board://team/plan"}

@@ -36,7 +36,7 @@ OTHERS = frozenset(
     {"argon2", "isal", "joserfc", "ldap3", "tomlkit", "yarl"}
     | {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "cronsim"}
     | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
-    | {"mcp", "nats", "numpy", "pydantic", "uvicorn"}
+    | {"cryptography", "imapclient", "mcp", "nats", "numpy", "pydantic", "smbprotocol", "uvicorn"}
     | {"obstore", "playwright", "prometheus_client", "psycopg", "py3langid", "pyarrow", "pycurl"}
     | {"pydispatch", "re2", "redis", "rich", "scrapy", "scrapy_redis", "tantivy", "twisted"}
     | {"w3lib", "webencodings"}
@@ -288,7 +288,8 @@ STATE: Mapping[str, frozenset[str]] = {
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
         " workdir/left workdir/manifest workdir/manifest_copy",
-        "msgpack.unpackb": "access/lists access/table cluster/commit cluster/rebuild"
+        "msgpack.unpackb": "access/connected access/lists access/table"
+        " cluster/commit cluster/rebuild"
         " cluster/redis_records"
         " cluster/write_ahead_log index/packed index/unreached index/waiting"
         " pipelines/outbox/spool pipelines/pushed pipelines/search_index"

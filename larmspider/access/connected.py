@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgpack
@@ -56,8 +57,10 @@ class RightsReader(Protocol):
         AwayError, UnreadableError."""
 
 
+@lru_cache(4_096)
 def packed(rights: Rights | str) -> str:
-    """The value of RIGHTS_HEADER; ``rights`` may be the reason why they cannot be read."""
+    """The value of RIGHTS_HEADER; ``rights``, with a tuple above, may be the reason why they cannot
+    be read."""
     if isinstance(rights, str):
         return b64encode(msgpack.packb((rights, []))).decode()
     above = [(name, one.pack()) for name, one in rights.above]
@@ -66,12 +69,17 @@ def packed(rights: Rights | str) -> str:
 
 def unpacked(value: bytes, name: str) -> Rights:
     """The rights of the document ``name``. Raises UnreadableError."""
+    return _unpacked(value)._replace(name=files_of(name))
+
+
+@lru_cache(4_096)
+def _unpacked(value: bytes) -> Rights:
     try:
         own, above = msgpack.unpackb(b64decode(value, validate=True))
         if isinstance(own, str):
             raise UnreadableError(own)
-        outer = [(place, AccessList.unpack(one)) for place, one in above]
-        return Rights(AccessList.unpack(own), files_of(name), outer)
+        outer = tuple((place, AccessList.unpack(one)) for place, one in above)
+        return Rights(AccessList.unpack(own), "", outer)
     except UnreadableError:
         raise
     except (ValueError, TypeError, msgpack.UnpackException):

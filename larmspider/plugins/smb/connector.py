@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -57,6 +58,7 @@ MAX_REFERRALS = 8
 """DFS links that lead to each other."""
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 LIST_SECS = 600.0  # the access list of a share is read again
+LISTING_SECS = 600.0  # the parts of a large folder are made from one reading
 NUMBERS = 10_000  # folders whose numbers on their volume are remembered
 
 _FIRST_BYTES = 65_536  # of a file, in the request that opens it
@@ -121,6 +123,9 @@ class Spot(NamedTuple):
 
 
 class _Listing(NamedTuple):
+    """``read``: when, by the monotonic clock; ``changed``: the time of the folder."""
+
+    read: float
     changed: int
     entries: list[Entry]
     left_out: Counter[str]
@@ -329,7 +334,8 @@ class SmbConnector:
         opened = Opened.of(created)
         try:
             known = self._listings.get(place.url)
-            if known is not None and known.changed == opened.mtime_ns:
+            is_fresh = known is not None and time.monotonic() - known.read < LISTING_SECS
+            if known is not None and is_fresh and known.changed == opened.mtime_ns:
                 return known
             found = _of_readers(self._entries(spot, opened.file), opened.mtime_ns)
         finally:
@@ -393,7 +399,7 @@ class SmbConnector:
     def _rights(self, spot: Spot, security: Reply) -> Rights | str:
         """The rights of a file, or why they cannot be read."""
         try:
-            above = [(url, self._list_of(url, spot)) for url in spot.shares]
+            above = tuple((url, self._list_of(url, spot)) for url in spot.shares)
             return Rights(_descriptor(security), "", above)
         except UnreadableError as error:
             return str(error)
@@ -668,7 +674,7 @@ def _of_readers(entries: Iterator[Entry], changed: int) -> _Listing:
             left_out["same-name"] += 1
         else:
             found[key] = entry
-    return _Listing(changed, [found[key] for key in sorted(found)], left_out)
+    return _Listing(time.monotonic(), changed, [found[key] for key in sorted(found)], left_out)
 
 
 def _why_left_out(entry: Entry) -> str:
@@ -701,4 +707,7 @@ def _descriptor(security: Reply) -> AccessList:
     """Raises UnreadableError."""
     if security.status:
         raise UnreadableError("the crawl's account may not read its access list")
-    return of_bytes(security.info)
+    return _of_bytes(security.info)
+
+
+_of_bytes = lru_cache(4_096)(of_bytes)  # many files have the list of their folder

@@ -125,7 +125,8 @@ class Link:
         except (ValueError, OSError, SMBException) as error:
             raise _no_connection(error, server, port) from None
         # the worker reads `transport` for each message
-        self._connection.transport = _Tap(self._connection.transport, self)
+        self._transport: Any = self._connection.transport
+        self._connection.transport = _Tap(self._transport, self)
         self._session = self._sign_in(signs)
         self._prepare()
 
@@ -202,7 +203,9 @@ class Link:
             if self.is_lost:
                 raise LostError
             try:
-                self._connection.transport.send(data)
+                transport = self._transport
+                with transport._sock_lock:
+                    transport._sock.sendall(struct.pack(">I", len(data)) + data)
             except (OSError, AttributeError, SMBException) as error:
                 self.lost()
                 raise LostError(str(error)) from None

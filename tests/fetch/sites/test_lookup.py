@@ -176,7 +176,7 @@ def read(tmp_path: Path) -> Read:
         ('hosts = ["wiki:x"]\nverify = true', "'wiki:x' is no pattern for hosts"),
         ('hosts = "h"\nverfy = true', "'verfy' is not known; did you mean verify?"),
         ('hosts = "h"\nverify = "no"', "verify = 'no': expected true or false"),
-        ('hosts = "h"\nscheme = "ftp"\nproxy = ""', "scheme = ['ftp']: expected http, http"),
+        ('hosts = "h"\nscheme = "ftp"\nproxy = ""', "scheme = ['ftp']: expected some of http"),
         ('hosts = "h"\nscheme = []\nproxy = ""', "scheme = []: expected"),
         ('hosts = "http://h"\nscheme = "https"\nproxy = ""', "'http://h' contradicts scheme"),
         ('hosts = "h"\nscheme = "http"\nverify = false', "scheme is http alone"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -271,7 +274,7 @@ def test_no_kill_and_no_restart_costs_or_doubles_a_document(server: Samba, folde
 def refreshed(server: Samba, crawl: Path) -> int:
     """The documents that are found after a refresh."""
     server.crawl(
-        "smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_HOST_PARK_SECS="0.2",
+        "smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_HOST_MAX_PARKS="0",
         LARM_BACKOFF_SECS="0.05",
     )  # fmt: skip
     return Searcher.open(crawl / "crawl" / "index").search(SearchRequest("harbour", 1)).total
@@ -298,10 +301,33 @@ def test_a_wrong_password_is_told_once_and_deletes_nothing(server: Samba, folder
     crawl = start_of(folder, "password")
     sites = server.sites(crawl, password="wrong")
     ran = server.crawl(
-        "smb://127.0.0.1/tree/", crawl, LARM_SITES_FILE=str(sites), LARM_HOST_PARK_SECS="0.2",
+        "smb://127.0.0.1/tree/", crawl, LARM_SITES_FILE=str(sites), LARM_HOST_MAX_PARKS="0",
         LARM_BACKOFF_SECS="0.05",
     )  # fmt: skip
-    assert "the name or the password is wrong" in ran.err
-    assert 'wrong"' not in ran.err
+    assert "smb://127.0.0.1/tree/: the account of the sites file is refused" in ran.err
     log = (server.folder / "log" / "smbd.log").read_text(errors="replace")
     assert log.count("NT_STATUS_WRONG_PASSWORD") <= 2  # servers lock accounts that fail often
+
+
+# politeness
+
+
+def test_the_log_of_the_server_shows_the_pace(server: Samba, folder: Path) -> None:
+    """One session, and half a second between two files."""
+    crawl = start_of(folder, "pace")
+    (folder / "closed" / "pace").mkdir()
+    for number in range(5):
+        (folder / "closed" / "pace" / f"{number}.txt").write_text(f"harbour {number}")
+    ran = server.crawl(
+        "smb://127.0.0.1/closed/pace/", crawl, DOWNLOAD_DELAY="0.5",
+        CONCURRENT_REQUESTS_PER_DOMAIN="1",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err[-3000:]
+    log = (server.folder / "log" / "smbd.log").read_text(errors="replace")
+    opened = re.findall(
+        r"\[(\S+ [\d:.]+), .*\n\s+crawler\|create_file\|ok\|.*\|(?:\S*/)?(\d)\.txt", log
+    )
+    assert len({name for _, name in opened[-5:]}) == 5
+    times = [datetime.strptime(when, "%Y/%m/%d %H:%M:%S.%f") for when, _ in opened[-5:]]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    assert min(gaps) >= 0.45
