@@ -511,7 +511,7 @@ class ClusterWorker:
         self._busy_hosts.came(moved)
         if names := [name for name in hosts if self.backend.partition_of(name) in moved]:
             logger.info(
-                "From a worker with more to do %s came here: %s%s",
+                "Took over %s from a busier worker: %s%s",
                 counted(len(names), "host"),
                 ", ".join(names[:5]),
                 ", ..." if names[5:] else "",

@@ -98,5 +98,5 @@ def test_hosts_move_to_workers_that_have_none(tmp_path: Path) -> None:
         for name in ("w1", "w2", "w3"):
             crew.signal(name, signal.SIGTERM)
         crew.end()
-        assert "From a worker with more to do 1 host came here: 127.32.1." in crew.text()
+        assert "Took over 1 host from a busier worker: 127.32.1." in crew.text()
         crew.check_politeness()
