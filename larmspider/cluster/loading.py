@@ -147,7 +147,7 @@ class Loading:
             for partition, answer, visited in zip(left, answers, answers, strict=True):
                 if answer == b"FENCED":
                     raise Fenced(
-                        f"others have taken over from worker {worker}: partition {partition} has"
+                        f"other workers took over from worker {worker}: partition {partition} has"
                         " had a later owner"
                     )
                 if answer == b"UNAPPLIED":
@@ -162,8 +162,8 @@ class Loading:
         raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
 
     def _refuse_lost(self, partitions: Sequence[int], loaded: Loaded) -> None:
-        """Evicted or deleted keys leave a partition that does not
-        agree with its counters: its pages would be fetched, and stored, once more."""
+        """After keys were evicted or deleted, a partition does not agree with its counters: its
+        pages would be fetched and stored again."""
         commands: list[Command] = []
         for partition in partitions:
             names = [self._key(name, partition) for name in ("counts", "entries")]
@@ -195,7 +195,7 @@ class Loading:
         raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
-        """The last workers of these partitions, "" for a partition without."""
+        """The last workers of these partitions; "" for a partition without one."""
         commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
         return [(worker or b"").decode() for worker in self._link.run(commands)]
 

@@ -326,7 +326,7 @@ class OperatorExtension:
             for number in take_out(found, stores, backend):
                 pages += number
                 await asyncio.sleep(0)
-        return f"{counted(pages, 'page')} taken out, and never fetched again"
+        return f"{counted(pages, 'page')} removed, and never fetched again"
 
     async def _queue_again(self, form: Form) -> str:
         """Pages that have left by themselves."""

@@ -115,7 +115,7 @@ def name_unused(settings: BaseSettings) -> None:
             reasons.setdefault(why, []).append(name)
     if reasons:
         listed = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
-        logger.warning("Settings of scrapy-redis that mean nothing here: %s", listed)
+        logger.warning("Settings of scrapy-redis that have no effect here: %s", listed)
 
 
 def name_unproven(settings: BaseSettings) -> None:
@@ -336,7 +336,7 @@ def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
 
 
 def check_shared_refresh(crawler: Crawler) -> None:
-    """As check_refresh(), for a crawl that workers share."""
+    """As check_refresh(), if workers share the crawl."""
     asked, pattern = asked_refresh(crawler.settings)
     if not asked:
         return

@@ -20,7 +20,7 @@ FROM_THE_WEB = "a page of the web names a file"
 
 
 class NormalizeFilter(UrlFilter):
-    """Rejects a link that is no http, https or file URL.
+    """Rejects a link that is not an http, https or file URL.
 
     FilterMiddleware makes the canonical form of each link for its first filter, which is this one,
     and keeps it in Link.normalized and Request.meta["normalized"]. The original URL is fetched.

@@ -1,8 +1,8 @@
 """Scope: the part of the web that is crawled, LARM's -restrict.
 
 -a restrict='https?://[^/]*\\.example/.*'      every host below .example
-(nothing)                                     the hosts of the seeds, http and https alike; of seeds
-                                              that are files their folders
+(nothing)                                     the hosts of the seeds, by http and https; for files
+                                              the folders of the seeds
 -a exclude='https?://wiki/archive/.*'         and nothing below this folder
 
 Files are in scope below LARM_FILE_ROOTS only, whatever ``restrict`` says.
@@ -96,7 +96,7 @@ class ScopeFilter(UrlFilter):
                 return why
             if self.restrict is None:
                 inside = url.startswith(self.folders) or f"{url}/" in self.folders
-                return None if inside else "below no seed's folder"
+                return None if inside else "not below a seed's folder"
         if self.restrict is not None:
             if self.restrict.fullmatch(url):
                 return None

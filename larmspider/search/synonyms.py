@@ -145,7 +145,7 @@ class Words(Protocol):
         """The words of a text as in the index: lower case, no accents."""
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words side by side; False where all of them are frequent."""
+        """Whether a page has several words side by side; False if all of them are frequent."""
 
 
 FREQUENT_PAGES, JOINED_SHARE = 1_000, 0.01

@@ -125,8 +125,8 @@ class Canonicalizer:
     def __call__(self, url: str) -> str:
         """The canonical form of ``url``, an absolute URL: printable ASCII.
 
-        Idempotent. Raises InvalidURL, and nothing else, for any string that is no http, https or
-        file URL. 0.7 us for http://docs.example/library/os.path.html, 2 to 6 us for URLs with
+        Idempotent. Raises InvalidURL, and nothing else, for any string that is not an http, https
+        or file URL. 0.7 us for http://docs.example/library/os.path.html, 2 to 6 us for URLs with
         escapes, index files or session ids (python -m benchmarks.canonical).
         """
         return self.forms(url).normalized
@@ -168,8 +168,8 @@ class Canonicalizer:
         return self._form(_origin_of(parsed, url), *_exact_parts(parsed), rules)
 
     def needed(self, one: str, other: str) -> int | None:
-        """The rules, as a mask, without which two URLs differ; None where they differ with all the
-        rules of the host, 0 where they have one exact form. Raises as a call does."""
+        """The rules, as a mask, without which two URLs differ; None if they differ with all the
+        rules of the host, 0 if they have one exact form. Raises as a call does."""
         mask = self._masks or self.rules.of(_netloc_of(self.exact(one)))
         proven = mask.normalized & ~mask.merged
         if self(one) != self(other):

@@ -343,7 +343,7 @@ class Guard:
 
     @staticmethod
     def refuse_post(proof: Proof, csrf: str) -> str | None:
-        """Why a POST that is not foreign() may not change anything; None where it may."""
+        """Why a POST that is not foreign() may not change anything; None if it may."""
         if proof.session is None:
             return None if proof.script is not None else "sign in first"
         mark = csrf.encode("utf-8", "replace")
@@ -353,7 +353,7 @@ class Guard:
 
     @staticmethod
     def foreign(headers: Mapping[str, str]) -> str | None:
-        """Why a request is known to come from a page of another origin; None where it is not."""
+        """Why a request is known to come from a page of another origin; None if it is not."""
         origin, host = headers.get("Origin"), headers.get("Host", "")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return "it comes from a page of another origin"

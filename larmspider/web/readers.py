@@ -72,7 +72,7 @@ class Readers:
         return cls(groups, header, proxies, user_header)
 
     def said_of(self, request: web.Request) -> Reader | None:
-        """The reader whom a trusted proxy names; None where none does, or where a name cannot be
+        """The reader whom a trusted proxy names; None if none does, or where a name cannot be
         used. A header that came twice is not believed: one of them may be the client's own."""
         sent = [
             request.headers.getall(header, []) if header else []

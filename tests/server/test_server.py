@@ -239,7 +239,7 @@ def test_a_directory_of_the_command_line_is_taken_over(
         assert found["summary"]["pages"] == 1
     assert len(site.log) == before
     for arguments, told in (
-        (("add", "nowhere"), "is no directory"),
+        (("add", "nowhere"), "is not a directory"),
         (("add",), "expected nothing, add DIR"),
         (("token", "a b"), "token name 'a b'"),
         (("token", "a", "--scope", "all"), "expected one of read, push, search, edit, operate"),
@@ -280,7 +280,7 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
             if " start " in line:
                 until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
                 if " stop " in line:
-                    assert "stops" in out or "does not wait any more" in out
+                    assert "stops" in out or "no longer waits" in out
         page = (PROJECT / "docs/server.md").read_text()
         curls = re.findall(r"^    (curl (?:.*\\\n)*.*)$", page, re.MULTILINE)
         for command in curls:

@@ -15,7 +15,7 @@ from larmspider.items import Outcome, Page
 _BEFORE_OLE = (b"\xdb\xa5", b"\x9b\xa5", b"\xfe\x37\0", b"\x31\xbe\0\0", b"\x32\xbe\0\0")
 """First bytes of documents of Word 1 and 2, Word for DOS and Write."""
 SIGNATURE = b"\xd0\xcf\x11\xe0"
-NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
+NEEDS_ANOTHER = "no installed reader supports it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
 _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  # MS-PPT 2.3.2
 
@@ -72,7 +72,7 @@ def _text(value: bytes | str | None, codepage: str) -> str:
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     """Metadata of .doc and .ppt, whose text has no reader in the base install."""
     if body.startswith(_BEFORE_OLE):
-        raise Unread(Outcome.NO_READER, "nothing reads what Word wrote before version 6")
+        raise Unread(Outcome.NO_READER, "formats of Word before version 6 are not supported")
     refuse_encrypted(body)
     builder = DocumentBuilder()
     ole_metadata(body, builder)

@@ -83,7 +83,7 @@ def helped(mime: str, body: bytes, page: Page) -> Page:
         _add_links(second, page)
         return second
     elif page.unread.startswith(Outcome.NO_READER) and mime in READ:
-        page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
+        page.unread = f"{Outcome.NO_TEXT}: no text found"
     return page
 
 

@@ -1,6 +1,4 @@
-"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags, behind it the
-attributes that are text for people, as in outlines (OPML) and processes (BPMN); href and the like
-are links, and so are URLs that feeds and sitemaps have as text. Broken XML is read to its end.
+"""XML that is not XHTML: feeds, sitemaps, DocBook.
 
 The reader takes the text between the tags. Attributes with text for people follow, as in outlines
 (OPML) and processes (BPMN). href and similar attributes are links, and so are URLs in the text of
@@ -145,13 +143,14 @@ def _add_word(root: Any, builder: DocumentBuilder) -> None:
 
 
 def _part(comment: Any) -> None:
-    """A comment stands within the paragraph; deleted and inserted text does, too, and is of it."""
+    """A comment stands within the paragraph. Deleted and inserted text does, too, and belongs to
+    it."""
     if comment.find(office_text.W + "p") is not None and comment.getparent() is not None:
         comment.getparent().addnext(comment.makeelement(office_text.W + "br"))
 
 
 def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
-    """``broken``: the text of XML of which libxml2 may have left out some."""
+    """``broken``: the text of the XML, from which libxml2 may have left out some."""
     dublin_core(root, builder)
     has_words = local_name(root) not in _DRAWN
     words: dict[str, None] = {}

@@ -643,7 +643,7 @@ class HostTraps:
         for at, record in enumerate(met.records):
             holder = record if record.is_blocked else None
             if record.text == WAITING and met.blocked is not holder:
-                continue  # another record decides: this page is no evidence
+                continue  # another record decides: this page is not evidence
             record.note(share)
             if record.state is ClassState.ENDLESS:
                 continue  # saw_links() opens it

@@ -164,7 +164,7 @@ class OidcProvider:
         return Person(name, principals, session, pending.target)
 
     async def end_url(self, token: str, origin: str) -> str:
-        """The URL at which the provider ends its session; "" where it has none, or is away."""
+        """The URL at which the provider ends its session; "" if it has none, or is away."""
         try:
             values = await self._metadata()
         except HttpError:
@@ -322,7 +322,8 @@ class OidcProvider:
         headers: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """An answer in JSON. Raises HttpError; neither its text nor the log has what was sent."""
+        """An answer in JSON. Raises HttpError. Neither its text nor the log has data that was
+        sent."""
         where = url.partition("?")[0]
         try:
             async with (

@@ -170,10 +170,10 @@ def read(tmp_path: Path) -> Read:
 @pytest.mark.parametrize(
     "inside, message",
     [
-        ('hosts = ["wiki"]', "hosts stand alone"),
+        ('hosts = ["wiki"]', "hosts is the only key"),
         ('auth = "basic"', "hosts is missing"),
         ("hosts = 5\nverify = true", "hosts: expected a string or a list"),
-        ('hosts = ["wiki:x"]\nverify = true', "'wiki:x' is no pattern for hosts"),
+        ('hosts = ["wiki:x"]\nverify = true', "'wiki:x' is not a pattern for hosts"),
         ('hosts = "h"\nverfy = true', "'verfy' is not known; did you mean verify?"),
         ('hosts = "h"\nverify = "no"', "verify = 'no': expected true or false"),
         ('hosts = "h"\nscheme = "ftp"\nproxy = ""', "scheme = ['ftp']: expected http, http"),
@@ -215,9 +215,9 @@ def read(tmp_path: Path) -> Read:
             'hosts = "h"\nauth = "negotiate"\nheaders = {Authorization = "Token canary-7d1f"}',
             "headers.Authorization and auth are given",
         ),
-        ('hosts = "wiki*"\nauth = "negotiate"', "'wiki*' cannot stand beside auth"),
-        ('hosts = "*"\ncookies = {a = "canary-7d1f"}', "'*' cannot stand beside auth"),
-        (f'hosts = "*"\n{RENDER}"https://a"', "'*' cannot stand beside auth"),
+        ('hosts = "wiki*"\nauth = "negotiate"', "'wiki*' cannot be used with auth"),
+        ('hosts = "*"\ncookies = {a = "canary-7d1f"}', "'*' cannot be used with auth"),
+        (f'hosts = "*"\n{RENDER}"https://a"', "'*' cannot be used with auth"),
         ('hosts = "h"\nrender_origins = "https://a"', "is for pages that are rendered: expected"),
         (
             'hosts = "h"\nrender = false\nrender_origins = "https://a"',
@@ -238,7 +238,7 @@ def read(tmp_path: Path) -> Read:
         (f'hosts = "h"\n{CHECKED}login = "//e/in"', "login = '//e/in': expected"),
         (f'hosts = "h"\n{CHECKED}login = "http://h/in"', "is on none of its hosts"),
         (f'hosts = "h"\n{CHECKED}login = "https://e/in"', "on none of its hosts"),
-        (f'hosts = "h*"\n{CHECKED}login = "/in"', "'h*' cannot stand beside auth"),
+        (f'hosts = "h*"\n{CHECKED}login = "/in"', "'h*' cannot be used with auth"),
         (
             'hosts = "h"\nlogin = "/i"\nlogin_fields = {p = {env = "canary-7d1f"}}',
             "login_fields.p names an environment variable that is not set",
@@ -315,7 +315,7 @@ def test_an_empty_file_has_no_rules(read: Read) -> None:
 
 OUTSIDE = {
     "a variable that is not set": 'auth = "basic"\nuser = "joe"\npassword_env = "NOT_SET"',
-    "a variable that is no token": 'auth = "bearer"\ntoken_env = "NO_TOKEN"',
+    "a variable that is not a token": 'auth = "bearer"\ntoken_env = "NO_TOKEN"',
     "a file that is not there": 'auth = "basic"\nuser_file = "none"\npassword = "x"',
     "a file of two lines": 'cookies = { id = { file = "two" } }',
     "a header": 'headers = { Key = { env = "NOT_SET" } }',

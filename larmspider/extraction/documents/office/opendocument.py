@@ -62,7 +62,7 @@ _SHAPES = (
 _APART = dict.fromkeys([_TEXT + "note", *(_DRAW + name for name in _SHAPES)], " ") | dict.fromkeys(
     [OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], ""
 )
-"""Elements that are no text of the paragraph around them, and their replacements there."""
+"""Elements that are not text of the paragraph around them, and their replacements there."""
 _VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
 _XPATH_NAMES = {
     "text": _TEXT[1:-1],
