@@ -168,7 +168,7 @@ def _in_force(gauges: Gauges, run_state: RunState) -> Iterator[tuple[str, str]]:
     yield "scope", gauges.scope or "the hosts of the seeds"
     if orders.factor != 1.0:
         until = _until("factor" in orders.for_run)
-        yield "slow", f"all delays are {orders.factor:g} times as long as the rules say{until}"
+        yield "slow", f"all delays are multiplied by {orders.factor:g}{until}"
     for name, own in sorted(orders.hosts.items()):
         yield "host", f"{name} {_order(own)}"
 

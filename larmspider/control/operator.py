@@ -274,7 +274,7 @@ class OperatorExtension:
         worker, kept = self._scheduler.worker, True
         if worker is not None and "everywhere" in form and keep:
             kept = await asyncio.to_thread(worker.overrides.keep_factor, factor)
-        done = f"all delays are {factor:g} times as long as the rules say"
+        done = f"all delays are multiplied by {factor:g}"
         return done + _until(keep) + ("" if kept else UNSHARED)
 
     async def _threads(self, form: Form) -> str:

@@ -201,7 +201,7 @@ def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any])
     for name in EXACT_FORM:
         if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(
-                "%s stays %r, by which the crawl was begun: another value needs a new crawl",
+                "%s stays %r, the value at the start of the crawl: another value needs a new crawl",
                 name,
                 began_with.get(name),
             )

@@ -243,7 +243,7 @@ class Evidence(Note):
         if refused >= LEAST_REFUSED and not self.followed:
             yield (
                 f"{name} has {counted(refused, 'link')} to itself, such as {self.refused_at}, and"
-                f" no one passes the filters ({', '.join(sorted(self.refused))});"
+                f" no link passes the filters ({', '.join(sorted(self.refused))});"
                 f" {program.NAME} explain"
                 " URL says why"
             )

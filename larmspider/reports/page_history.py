@@ -70,7 +70,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     for at, url, _ in known.gone:
         if left and url_key(url) == key:
             again = utc(at + GONE_AGAIN_SECS)[:10]
-            yield f"requested once more by the first refresh after {again}, in case it is back"
+            yield f"requested once more by the first refresh after {again}, because it may return"
     approved = [approved_in(part.path).get(host, {}) for part in crawl.parts]
     if any(key in keys for keys in approved):
         yield "removal approved: the next refresh visits it, and removes it if nothing has changed"

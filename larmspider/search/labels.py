@@ -121,8 +121,8 @@ def _parsed(line: str) -> tuple[str, str]:
         raise ValueError(f"{url!r:.60}: expected at most {MAX_FOLDERS} folders")
     if not pattern.endswith("/") and "*" in origin:
         raise ValueError(
-            f"{url!r:.60}: expected a slash at the end, as the host has a *: each page of the index"
-            " would be looked at"
+            f"{url!r:.60}: expected a slash at the end, because the host has a *: otherwise"
+            " each page of the index would be looked at"
         )
     return name, pattern
 

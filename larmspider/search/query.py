@@ -214,7 +214,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     if field is not None and field in ALIASES and field not in fields:
         return _aliased(match, field, word, excluded=excluded)
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
-        raise QueryError("{field} needs a value right behind the colon", field=match[0])
+        raise QueryError("{field} needs a value right after the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
         # two letters may differ in a long word; in a short word that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))

@@ -290,7 +290,7 @@ def _problem(line: str, terms: Mapping[tuple[str, ...], str]) -> str | None:
     if "=>" in line:
         return f"{shown}: expected words that mean the same, separated by commas, without =>"
     if () in terms:
-        return f"{shown}: a word is missing before or behind a comma"
+        return f"{shown}: a word is missing before or after a comma"
     if not 2 <= len(terms) <= MAX_TERMS:
         return f"{shown}: expected 2 to {MAX_TERMS} different words or phrases, separated by commas"
     for words, term in terms.items():

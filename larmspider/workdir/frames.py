@@ -293,7 +293,7 @@ class Frames:
             size = _size_inside(packed)
             if size:
                 return Frame(at, length, self._size, size, 0)
-            note_damage(self.path, at, "what is behind that cannot be read")
+            note_damage(self.path, at, "the data after that cannot be read")
             return None
         length = len(packed) - len(unpacker.unused_data)
         frame = Frame(at, length, self._size, len(content), zlib.crc32(content))

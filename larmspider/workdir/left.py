@@ -70,7 +70,7 @@ class Left:
             if not path.exists():
                 what = "is gone"
             elif _sum_of(path, size) != (size, crc):
-                what = "is not as the last run left it"
+                what = "has changed since the last run"
             else:
                 continue
             kept = None if content is None else content.encode("utf-8", "surrogateescape")

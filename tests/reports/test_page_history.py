@@ -88,5 +88,5 @@ def test_a_page_that_left_is_told_with_what_was_seen_and_when_it_is_asked_for_ag
     notes: Any = Notes(**{"refresh wiki:80": known.pack()})
     assert list(history_in_words(crawl(tmp_path), notes, "http://wiki/x")) == [
         "left the search 2026-03-02T04:10:00.000Z: gone (HTTP 410)",
-        "requested once more by the first refresh after 2026-03-30, in case it is back",
+        "requested once more by the first refresh after 2026-03-30, because it may return",
     ]

@@ -401,7 +401,7 @@ def check_seals(path: Path) -> None:
             elif same and size <= QUICK_SEALED_BYTES:
                 same = crc_of(file, 0, size) == crc
             if not same:
-                what = "is gone" if there < 0 else "is not as the last run has left it"
+                what = "is gone" if there < 0 else "has changed since the last run"
                 raise CrawlDirError(f"{file} {what}; {MEND}")
     except ValueError as error:
         raise CrawlDirError(f"{path}: a {SEAL} is {error}; {MEND}") from error

@@ -170,7 +170,7 @@ def check_left(found: Findings, manifest: Mapping[str, Any]) -> None:
             found.frontier_unsealed |= file.parent.name == "frontier"
             found.index_unsealed |= file.parent.name == "index"
         else:
-            found.add(file, what, mend="copy it back; else the next run takes it as it is")
+            found.add(file, what, mend="copy it back; otherwise the next run uses it as it is")
 
 
 def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:

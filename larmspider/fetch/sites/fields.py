@@ -348,7 +348,7 @@ def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
     password = table.secret("client_key_password")
     if certificate is None:
         if key is not None or password is not None:
-            raise table.refuse("client_cert", "is missing beside client_key")
+            raise table.refuse("client_cert", "is missing: client_key needs it")
         return None
     key = key or certificate
     client = ClientCertificate(certificate, key, password)
@@ -396,7 +396,7 @@ def read_proxy(table: SiteTable) -> Proxy | None:
     ca_file = read_ca_file(table, "proxy_ca_file")
     if not url:
         if any(value is not None for value in (method, user, password, ca_file)):
-            raise table.refuse("proxy", "is missing or empty beside other keys of a proxy")
+            raise table.refuse("proxy", "is missing or empty: other keys of a proxy need it")
         return None if url is None else Proxy("")
     if "@" in url:
         raise table.refuse("proxy", "holds a user name: use proxy_user and proxy_password")

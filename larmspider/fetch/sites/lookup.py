@@ -283,6 +283,6 @@ def _schemes(
             raise table.refuse("hosts:", f"{str(pattern)!r} contradicts scheme = {given}")
     if options.needs_tls and "https" not in reached:
         raise table.refuse(
-            "scheme", "is http alone: client_cert, ca_file, tls_min and verify are for https"
+            "scheme", "is http only: client_cert, ca_file, tls_min and verify are for https"
         )
     return meant

@@ -157,7 +157,7 @@ class Session:
             return self._wait(inf, "login refused: the form came back: wrong user or password?")
         where = f"HTTP {response.status}, and " if response.status != 200 else ""
         text = f"{where}not the text of login_check, {self.login.check!r}"
-        return self._wait(inf, f"login not proved: behind the form is {text}")
+        return self._wait(inf, f"login not proved: after the form came {text}")
 
     def _redirected(self, step: Step, response: Response, now: float) -> Trouble | None:
         target = resolve(response.url, location_of(response.headers["Location"] or b"")) or ""

@@ -314,7 +314,7 @@ class ClassRecord(msgspec.Struct, array_like=True):
                 " links to"
             )
         if not self.is_blocked and self.held:
-            return f"waits behind all others, where all gives little: {evidence}"
+            return f"waits behind all others, because all its URLs give little: {evidence}"
         if name := self._told_by():
             return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
         spent = self.state is ClassState.SPENT

@@ -149,7 +149,7 @@ def archives_of(start: str, settings: Settings) -> list[str]:
     seeds, roots, paths = read_seeds(start), FileRoots.from_settings(settings), []
     for seed in seeds if any(map(is_archive, seeds)) else ():
         if not is_archive(seed):
-            raise ConfigError(f"start={seed}: expected no other seeds beside WARC files")
+            raise ConfigError(f"start={seed}: expected WARC files as the only seeds")
         real = os.path.realpath(path_of(seed))
         why = roots.why_not(canonicalize(seed))
         if why or roots.place_of(real) is None:

@@ -64,7 +64,7 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
         size = path.stat().st_size
         lines, faults = _lines_of(path)
         if cdxj_of(path) in found.strange:
-            lines, faults = {}, ["is not as the last run left it"]
+            lines, faults = {}, ["has changed since the last run"]
         end = min(size, length) if one == number else size
         members = list(members_of(path, end, lines, say))
         if members and (other := _other_file(path, members[0])):

@@ -193,7 +193,7 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     if crawl.kind == "push":
         for name in msgspec.to_builtins(crawl):  # without defaults
             if name not in PUSH_KEYS:
-                yield Problem(name, 'means nothing beside kind = "push": nothing is fetched')
+                yield Problem(name, 'has no effect with kind = "push": nothing is fetched')
     elif not crawl.seeds:
         yield Problem("seeds", f"is missing: expected {fields_of(Crawl)['seeds'].expected}")
     yield from _checked_seeds(crawl)
@@ -230,9 +230,12 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     if len(set(crawl.run.nodes)) < len(crawl.run.nodes):
         yield Problem("run.nodes", "a node is listed twice")
     if crawl.hosts and "LARM_HOST_RULES" in crawl.settings:
-        yield Problem("settings.LARM_HOST_RULES", "is set beside hosts: expected one of them")
+        yield Problem("settings.LARM_HOST_RULES", "cannot be used with hosts: expected one of them")
     if any(host.secret for host in crawl.hosts) and "LARM_SITES_FILE" in crawl.settings:
-        yield Problem("settings.LARM_SITES_FILE", "is set beside a secret: expected one of them")
+        yield Problem(
+            "settings.LARM_SITES_FILE",
+            "cannot be used with a secret: expected one of them",
+        )
 
 
 def _checked_seeds(crawl: Crawl) -> Iterator[Problem]:

@@ -86,12 +86,12 @@ def test_the_form_is_filled_in_as_a_browser_does() -> None:
         (
             [page("/in", FORM), page("/in", "hm", 403)],
             inf,
-            "behind the form is HTTP 403, and not the text of login_check, 'Hello joe'",
+            "after the form came HTTP 403, and not the text of login_check, 'Hello joe'",
         ),
         (
             [page("/in", FORM), page("/in", "", 303, Location="/"), page("/", "welcome")],
             inf,
-            "login not proved: behind the form is not the text",
+            "login not proved: after the form came not the text",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
     [
         ("{root}/none.warc.gz", "there is no such file or folder"),
         ("{root}/out.warc.gz", "out.warc.gz: it leads out of LARM_FILE_ROOTS (docs/files.md)"),
-        ("{root}/a.warc http://wiki/", "http://wiki/: expected no other seeds beside WARC files"),
+        ("{root}/a.warc http://wiki/", "http://wiki/: expected WARC files as the only seeds"),
         ("{root}/../b.warc", "no file below LARM_FILE_ROOTS (docs/files.md)"),
     ],
 )
