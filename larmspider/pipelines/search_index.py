@@ -95,7 +95,7 @@ class SearchIndexPipeline(Store):
         access_secs: float = inf,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
-        ``given_up`` whether it was told to stop while it opens. Only pages in ``languages`` are
+        ``given_up`` whether it has to stop while it opens. Only pages in ``languages`` are
         indexed, all if empty. ``restricted``, called when the store opens, returns patterns of
         hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
         batch that are not stored; the others are written again at their next visit. ``unlinked``

@@ -113,9 +113,9 @@ def learned(
 @dataclass(slots=True)
 class Pace:
     """How fast time goes by for the pages of a host: a day on which many of them changed counts as
-    many days, so that a page not visited since a change of the whole site comes before one that has
-    it, and such a change says little of its pages' own rates. ``days`` since the epoch, each with
-    the changes that visits found then and the pages of which they tell."""
+    several days, so that a page not visited since a change of the whole site comes before one that
+    has it, and such a change says little of its pages' own rates. ``days`` since the epoch, each
+    with the changes that visits found then and the pages of which they tell."""
 
     days: dict[int, list[float]] = field(default_factory=dict)
     _first: int = 0
