@@ -61,7 +61,7 @@ def main() -> int:
             if options.fresh:
                 arguments += ["-a", f"fresh={options.fresh}"]
             elif has_ended(Path(directory)):
-                print(f"The crawl in {directory} has ended: it visits again what is due.")
+                print(f"The crawl in {directory} has ended: revisiting due pages.")
                 arguments += ["-a", "refresh=due"]
         else:
             directory = f"{DEMO_DIR}-workers" if options.workers else DEMO_DIR

@@ -174,7 +174,7 @@ def break_seal(folder: Path) -> None:
 
 
 def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
-    """Size and checksum by name; None where there is no seal. Raises ValueError for a damaged
+    """Size and checksum by name; None if there is no seal. Raises ValueError for a damaged
     one."""
     try:
         found = json.loads((folder / SEAL).read_bytes())
@@ -189,7 +189,7 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
     except (TypeError, KeyError) as error:
         raise ValueError("no seal") from error
     if zlib.crc32(json.dumps(files).encode()) != crc:
-        raise ValueError("not what its checksum says")
+        raise ValueError("does not match its checksum")
     return {name: (size, crc) for name, (size, crc) in files.items()}
 
 

@@ -69,7 +69,7 @@ def leave_no_crawl(settings: BaseSettings, url: str = "", *, filters: bool = Fal
 
 
 def _without_ours(settings: BaseSettings, name: str) -> dict[str, int]:
-    """The user's components; Scrapy's own that we turn off are on again."""
+    """The user's components, and Scrapy's own components that our settings switch off."""
     return {
         path: order
         for path, order in settings.getdict(name).items()
@@ -130,14 +130,14 @@ class LarmCommand(ScrapyCommand):
             print(f"{program.NAME}: {error}", file=sys.stderr)
 
     stopped = "stopped"
-    """Said after Ctrl-C."""
+    """Printed after Ctrl-C."""
 
     words_may_begin_with_a_dash = False
-    """Whether ``-word`` is no option, as in a query."""
+    """Whether ``-word`` is an argument and not an option, as in a query."""
 
     def _refuse_unknown_options(self, args: list[str]) -> None:
-        """Scrapy hands over options that a command does not know as arguments; behind ``--`` none
-        is an option. Raises ConfigError."""
+        """Scrapy passes unknown options as arguments. Raise ConfigError for them; arguments after
+        ``--`` are not options."""
         for arg in args[: args.index("--") if "--" in args else None]:
             word = self.words_may_begin_with_a_dash and not arg.startswith("--") and len(arg) > 2
             if arg.startswith("-") and arg != "-" and not word and not _NEGATIVE.fullmatch(arg):
@@ -150,8 +150,8 @@ class LarmCommand(ScrapyCommand):
         """Print the answer. Raises LarmspiderError if there is no answer."""
 
     def open_crawl(self) -> CrawlDir:
-        """The crawl in LARM_DIR. Settings and rule files become those it ran with, except where the
-        command line says otherwise."""
+        """The crawl in LARM_DIR. Settings and rule files become the crawl's, unless the
+        command line sets them."""
         assert self.settings is not None
         shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
         crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
@@ -198,8 +198,8 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Called with a part, how much is done and how much there is, it says so on standard error: on
-    a terminal in one line that changes, else in a line every 5 s."""
+    """A function that shows progress on standard error: one changing line on a terminal, else a
+    line every 5 s. Its arguments: the part, the amount done, the whole amount."""
     said = time.monotonic()
     if sys.stderr.isatty():
         with doing(what) as draw:

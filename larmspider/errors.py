@@ -3,7 +3,7 @@ for the panic of a library."""
 
 from larmspider import program
 
-MEND = f"{program.NAME} verify --repair mends it"
+MEND = f"{program.NAME} verify --repair repairs it"
 """The advice for a file that is damaged, or that lacks committed bytes."""
 
 

@@ -34,7 +34,7 @@ _FULL_BYTES = 1 << 20
 def lock(path: Path) -> IO[str]:
     """The lock file, made if need be, and locked until it is closed; a killed process frees it.
 
-    Raises BlockingIOError where another process holds the lock, OSError where there can be none.
+    Raises BlockingIOError if another process holds the lock, OSError if there can be none.
     """
     file = path.open("a")
     try:
@@ -155,7 +155,7 @@ def read_plain(path: Path) -> bytes:
 
 
 def why_no_lock(folder: Path) -> str | None:
-    """Why no lock file can be made in a folder, in words; None where it can. LMDB and Tantivy need
+    """Why no lock file can be made in a folder, in words; None if it can. LMDB and Tantivy need
     one to read."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None

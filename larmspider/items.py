@@ -116,14 +116,14 @@ def part_url(url: str, name: str) -> str:
 
 
 def split_part(url: str) -> tuple[str, str]:
-    """URL of the document and name of the part; "" where ``url`` names no part."""
+    """URL of the document and name of the part; "" if ``url`` names no part."""
     document, mark, name = url.partition(PART_MARK)
     return document, unquote(name) if mark else ""
 
 
 MAX_SECTIONS = 1_000
-"""Sections with an anchor kept of a page, in document order, and headings without one while there
-are less in all."""
+"""A page keeps its first 1,000 sections with an anchor, in document order, and headings without an
+anchor as long as there are fewer than 1,000 in all."""
 
 
 class Section(NamedTuple):
@@ -148,17 +148,17 @@ class Page:
     ``moved``: a meta refresh redirects at once, to a link of type 2. ``author`` and ``modified``
     (seconds since the epoch, or None) come from the document, ``parts`` are the documents in it.
     ``rest`` are the spans of ``text`` outside of its main text, as (start, end) in order;
-    ``contents`` are the numbers of these, counted from 0, that are tables of contents. ``sections``
-    begin in ``text``, in order. ``core``: the part that would be the main text if it were not too
-    short, else "".
-    Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
-    document, or not all of it, an Outcome and a message (``encrypted: needs a password``), else "".
-    ``fields`` are values by name, found by LARM_FIELDS. ``headers`` are the headers of the
+    ``contents`` are the indexes of the spans that are tables of contents. ``sections`` are in the
+    order of their starts in ``text``. ``core``: the part that would be the main text if it were not
+    too short, else "".
+    Pages of a PDF are separated by form feeds in ``text``. ``unread``: why extraction did not read
+    the document, or not all of it, an Outcome and a message (``encrypted: needs a password``), else
+    "". ``fields`` are values by name, found by LARM_FIELDS. ``headers`` are the headers of the
     response, by name; no store keeps them, feeds write them. ``stored_at``: page file and offset of
-    the body, once it is there. A body that is too large for memory is empty here, and in
-    ``body_file``, of ``file_bytes`` bytes (LARM_BLOB_BYTES); until a store has kept it the file
-    lasts as long as the response does. ``requisites`` are the URLs that the page needs to be
-    shown, where they are wanted.
+    the body, once it is there. If the body is too large for memory, ``body`` is empty, and
+    ``body_file`` has its ``file_bytes`` bytes (LARM_BLOB_BYTES); the file is deleted with the
+    response unless a store keeps it. ``requisites`` are the URLs of images, styles and scripts that
+    the page needs, if they are wanted.
     """
 
     url: str
@@ -233,8 +233,8 @@ class Page:
 @dataclass(slots=True)
 class Requisite:
     """An image, style or script of a page that was fetched; ``page`` has what its Page would have.
-    ``failed``: the kind of failure, where there was no response. It is no page: few stores keep it,
-    and nothing counts it with pages."""
+    ``failed``: the kind of failure, where there was no response. It is not a page: few stores keep
+    it, and nothing counts it with pages."""
 
     page: Page
     failed: str = ""
@@ -257,7 +257,7 @@ class FailedFetch:
 
 @dataclass(slots=True)
 class Kept:
-    """A visit again after which the stored page stays as it is.
+    """A revisit after which the stored page stays as it is.
 
     ``kind`` is a word: not-modified (304), same (200, with the same text), missing, moved, locked,
     login, empty, soft-404, noindex, robots, or a failure's. ``status`` is the HTTP status, 0 where

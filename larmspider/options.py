@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _OPTIONAL = ("LARM_LOWERCASE_PATH",)
-"""Booleans that are None where they are not set."""
+"""Booleans that are None if they are not set."""
 _EXPRESSIONS = ("LARM_EXCLUDE",)
 """Lists of regular expressions, in which commas part nothing."""
 _FRACTIONS = ("_TIMEOUT", "_DELAY")
@@ -163,7 +163,7 @@ def strings(settings: BaseSettings, name: str) -> list[str]:
     """The setting as a list of strings; on the command line separated by commas, or JSON."""
     value = given = _get(settings, name)
     if isinstance(value, str) and value.strip().startswith("["):
-        with suppress(ValueError):  # [::1] is no JSON
+        with suppress(ValueError):  # [::1] is not JSON
             value = json.loads(value)
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]

@@ -48,7 +48,7 @@ class QuietLog:
         self.screen = Screen(sys.stderr if stream is None else stream, directory, clock)
 
     def install(self) -> None:
-        """In place of Scrapy's handler, for which LOG_INSTALL_ROOT_HANDLER is to be False."""
+        """Replaces Scrapy's handler: LOG_INSTALL_ROOT_HANDLER has to be False."""
         logging.root.setLevel(logging.NOTSET)
         for handler in (self.file, self.screen):
             logging.root.addHandler(handler)

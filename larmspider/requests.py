@@ -49,8 +49,9 @@ WITHOUT_SECRETS = "larm_without_secrets"
 """Request.meta: credentials, cookies, headers and client certificates of the sites file are not
 sent, nor are Authorization and Cookie from any other source."""
 NOTHING_SECRET = {WITHOUT_SECRETS: True, "dont_merge_cookies": True, "dont_cache": True}
-"""Request.meta for a URL that another origin has named: nothing tells its server who we are. Its
-cookies are not kept (COOKIES_ENABLED), and its answer is no other request's (HTTPCACHE_ENABLED)."""
+"""Request.meta for a URL that another origin has named: the request has nothing that identifies us.
+Its cookies are not kept (COOKIES_ENABLED), and its answer serves no other request
+(HTTPCACHE_ENABLED)."""
 _RUNTIME = (
     LEASE,
     SEED,
@@ -176,7 +177,7 @@ def normalized_of(request: Request, forms: Callable[[str], tuple[str, str]]) -> 
 
 def count_depth(request: Request, response: Response) -> None:
     """Set Request.meta["depth"] to the depth of ``response`` plus one, unless page_request() has
-    set it: a redirect is no step."""
+    set it: a redirect is not a step."""
     meta = request.meta
     if meta.get(URL) != request.url or meta.get("from_page") != response.url:
         parent = {} if response.request is None else origin_of(response.request)

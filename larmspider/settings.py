@@ -23,19 +23,19 @@ COMMANDS_MODULE = "larmspider.commands"
 # argument `start`.
 LARM_START = ""
 
-# The scope: a regular expression (Perl 5 syntax) that the whole canonical URL must match, in any
+# The scope: a regular expression (Perl 5 syntax) that the whole canonical URL must match, ignoring
 # case. Empty: the hosts and ports of the seeds, http and https alike. Spider argument `restrict`.
 LARM_RESTRICT = ""
 
-# Exceptions from the scope: regular expressions. A URL that matches one as a whole, in any case, is
-# not fetched. On the command line separated by white space, or JSON. Spider argument `exclude`.
+# Exceptions from the scope: regular expressions. A URL that matches one as a whole, ignoring case,
+# is not fetched. On the command line separated by white space, or JSON. Spider argument `exclude`.
 LARM_EXCLUDE: list[str] = []
 
 # A HostResolver.properties file: which host names mean the same
 # (docs/formats.md#hostresolverproperties). Spider argument `hostresolver`.
 LARM_HOST_RESOLVER_FILE = ""
 
-# The directory of the crawl, made if missing. One directory holds one crawl.
+# The directory of the crawl, created if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
 # Store the documents that `larmspider server` was given for this directory, and fetch nothing: a
@@ -48,7 +48,7 @@ LARM_PUSH = False
 LARM_DIR_MODE = ""
 
 # `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
-# Redis. `force`: also where that deletes stored pages. Spider argument `fresh`.
+# Redis. `force`: also if that deletes stored pages. Spider argument `fresh`.
 LARM_FRESH = ""
 
 # `anyway`: continue the crawl that `LARM_DIR` holds although its seeds, scope or filters were
@@ -56,33 +56,33 @@ LARM_FRESH = ""
 # argument `resume`.
 LARM_RESUME = ""
 
-# Visit pages of an ended crawl again (docs/refresh.md): `due`: the pages that are due now, then
-# end; `watch`: for ever; `all`: every page once; a regular expression as for `LARM_RESTRICT`: every
-# page once whose URL it matches; `index`: nothing is fetched, the search index is rebuilt from the
-# page files (`scrapy reindex`). Spider argument `refresh`.
+# Revisit pages of an ended crawl (docs/refresh.md): `due`: the pages that are due now, then end;
+# `watch`: pages as they become due, without end; `all`: every page once; a regular expression as
+# for `LARM_RESTRICT`: pages whose URL matches, once; `index`: nothing is fetched, the search index
+# is rebuilt from the page files (`scrapy reindex`). Spider argument `refresh`.
 LARM_REFRESH = ""
 
-# Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Those that were not made
-# are kept for 7 days. 0: a thirtieth of its pages.
+# Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Unused visits are kept for
+# 7 days. 0: a thirtieth of its pages.
 LARM_REFRESH_PER_DAY = 0
 
 # The order of visits: `value`: pages whose visit is worth most come first, by their known changes.
 LARM_REFRESH_ORDER = "value"
 
-# A name for this worker's run of `refresh=all`, or of a pattern: workers with the same name are one
+# A name for this worker's run of `refresh=all`, or of a pattern. Workers with the same name are one
 # run, and a worker that joins after its end starts no other run. `scrapy workers` makes up a name
-# for each start; workers that are started one by one may be given one.
+# for each start; set it for workers that you start one by one.
 LARM_REFRESH_RUN = ""
 
 # --- Many workers -------------------------------------------------------------------------------
 
-# All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
+# All others need `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
 # `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
 # client, on the command line as JSON: `{"socket_timeout": 5}` for how long a reply may take (30 s).
 # These are scrapy-redis's settings;
 # its `REDIS_DECODE_RESPONSES` has no effect.
 
-# The Redis in which workers share a crawl. The URL holds a password, so give it by the environment:
+# The Redis in which workers share a crawl. The URL holds a password, so set it in the environment:
 # others can read command lines, scrapyd's list of jobs and its log (docs/deploy.md).
 REDIS_URL = os.environ.get("REDIS_URL", "")
 
@@ -99,7 +99,8 @@ LARM_SHARDS: list[str] = []
 # (docs/workers.md#partitions).
 LARM_BLOCKS = 0
 
-# URLs for other workers that bring the next checkpoint forward; fewer leave with it.
+# The next checkpoint comes early if this number of URLs waits for other workers. A smaller number
+# leaves with the next regular checkpoint.
 LARM_BATCH_URLS = 1000
 
 # Queued URLs of a partition that a worker reads from Redis at a time when it takes the partition,
@@ -141,26 +142,27 @@ LARM_GROUP_BY = "host"
 # A longer `Crawl-delay` of robots.txt is cut to this.
 LARM_CRAWL_DELAY_MAX_SECS = 60.0
 
-# A host is left alone for its last response time multiplied by this factor.
+# The gap between two requests to a host is at least its last response time times this factor.
 LARM_DELAY_RESPONSE_FACTOR = 1.0
 
-# Settings of single hosts by pattern (`host` or `host:port`, in any case, with `*` and `?`):
+# Settings of single hosts by pattern (`host` or `host:port`, ignoring case, with `*` and `?`):
 # `{"old-wiki*": {"delay": 10, "connections": 1, "budget": 500, "window": [22, 6]}}`. The delay is
 # in seconds, the budget in stored pages; the window is the hours of the local day, from and to,
 # which must differ. `"nofollow": "ignore"` follows links although the host's pages say nofollow
-# (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
+# (docs/sites.md#nofollow). The first pattern that sets a field wins. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
-# A list of hosts that other crawls of this machine fetch from, too: the crawls keep one gap at each
-# of them together. A server sets it for its crawls (docs/server.md). Empty: this crawl alone.
+# A list of hosts that other crawls of this machine fetch from, too: at each of these hosts, all
+# crawls together keep one gap. A server sets it for its crawls (docs/server.md). Empty: this crawl
+# alone.
 LARM_SHARED_GAPS = ""
 
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
-# Ask each host for its sitemaps and feeds, once a day at most: for the ones that robots.txt and
-# pages name, and for `/sitemap.xml`. They name pages that no link leads to, and pages that have
-# changed (docs/refresh.md#signals).
+# Fetch the sitemaps and feeds of each host, at most once a day: those that robots.txt and pages
+# name, and `/sitemap.xml`. They name pages without links to them, and pages that have changed
+# (docs/refresh.md#signals).
 LARM_SITEMAPS = True
 
 # Gets one message for each event that needs an operator: the brake holds missing pages back, a
@@ -174,8 +176,8 @@ LARM_NOTIFY = ""
 # Further attempts after a failed fetch.
 LARM_RETRY_TIMES = 2
 
-# Wait before a failed URL is tried again, and before the next request to a host that did not
-# answer, or answered 429 or 503; doubled with each further failure, 25 % more or less.
+# Seconds before a failed URL is retried, and before the next request to a host that did not answer,
+# or answered 429 or 503; doubled with each further failure, 25 % more or less.
 LARM_BACKOFF_SECS = 5.0
 
 # The longest wait after failures.
@@ -189,14 +191,14 @@ LARM_RETRY_AFTER_MAX_SECS = 3600.0
 # with hosts that fail later. The log names the seeds that cannot be fetched within 30 s, and why.
 LARM_SEED_PATIENCE_SECS = 45.0
 
-# Failures in a row after which a host is parked, that is, left alone for a while. Server errors and
+# Failures in a row after which a host is parked: it gets no requests for a while. Server errors and
 # timeouts of single views park no host whose other pages work (docs/operations.md#broken-views).
 LARM_HOST_MAX_FAILURES = 5
 
-# How long; doubled each time in a row.
+# Seconds for which a host is parked; doubled with each time in a row.
 LARM_HOST_PARK_SECS = 600.0
 
-# How often in a row; then the host is given up until the next run.
+# Times in a row that a host is parked; then the host is given up until the next run.
 LARM_HOST_MAX_PARKS = 3
 
 # --- Limits: what can get infinite, will get infinite -------------------------------------------
@@ -204,21 +206,22 @@ LARM_HOST_MAX_PARKS = 3
 # Seconds for one fetch.
 DOWNLOAD_TIMEOUT = 30
 
-# Seconds of `DOWNLOAD_TIMEOUT` until the connection stands: name, TCP and TLS.
+# Seconds of `DOWNLOAD_TIMEOUT` for the connection: name, TCP and TLS.
 LARM_CONNECT_TIMEOUT_SECS = 10.0
 
-# A fetch that gets fewer bytes a second ... 0 turns this off.
+# A fetch is slow while it gets fewer bytes a second. 0 turns this off.
 LARM_LOW_SPEED_BYTES = 100
 
-# ... for this number of seconds is given up (`slow`); the wait for the first byte counts.
+# A fetch that is slow for this number of seconds is given up (`slow`); the wait for the first byte
+# counts.
 LARM_LOW_SPEED_SECS = 20
 
 # Bytes of one document, as received and after decompression; at most `LARM_PAGEFILE_BYTES`. The
-# fetch ends where the limit is reached. 0 is no limit.
+# fetch ends at the limit. 0 is no limit.
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 
-# The same for a document that is no page (docs/documents.md), as the response's head announces it;
-# at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
+# The same for a document that is not a page (docs/documents.md), as the response's head announces
+# it; at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
 # body, and found by title and link texts and as "too large to read".
 LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
 
@@ -238,10 +241,11 @@ LARM_HEADER_LINES = 500
 # Refuse a server whose certificate does not verify.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 
-# Networks that are never asked, whatever name, number or redirect leads there; checked after
-# resolution, before the connection. An IPv6 address that stands for an IPv4 one (mapped,
-# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen. A network
-# with a port, such as `127.0.0.0/8:6379` or `[::1]:6379`, is denied at this port.
+# Networks that never get a request, whatever name, address or redirect leads there; checked after
+# resolution, before the connection. An IPv6 address that stands for an IPv4 address (mapped,
+# compatible, 6to4, NAT64) counts as the IPv4 address. With a proxy, only addresses in a URL can be
+# checked. A network with a port, such as `127.0.0.0/8:6379` or `[::1]:6379`, is denied at this
+# port.
 LARM_DENY_ADDRESSES = [
     "0.0.0.0/8",  # this host
     "::/128",
@@ -254,7 +258,7 @@ LARM_DENY_ADDRESSES = [
     "fd20:ce::254/128",  # of Google Cloud
 ]
 
-# Networks among these that may be asked anyway.
+# Networks among these that may get requests.
 LARM_ALLOW_ADDRESSES: list[str] = []
 
 # A TOML file with settings of single hosts, by pattern: passwords, Kerberos, tokens, cookies,
@@ -262,13 +266,13 @@ LARM_ALLOW_ADDRESSES: list[str] = []
 LARM_SITES_FILE = ""
 
 # Requests that a page may send while Chromium renders it (`render` in the sites file,
-# docs/sites.md) ...
+# docs/sites.md). At this limit, and at the next two, the page is stored in its present state.
 LARM_RENDER_REQUESTS = 50
 
-# ... for how many seconds, the waits by its host's pace included ...
+# Seconds for rendering a page, including the waits for its host's delay.
 LARM_RENDER_SECS = 20.0
 
-# ... and how many bytes, in all; the page as it is then is stored.
+# Bytes of all responses to the requests of a rendered page.
 LARM_RENDER_BYTES = 20_000_000
 
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
@@ -287,7 +291,7 @@ LARM_EXTRACTION_BYTES = 1 << 30
 # `off`.
 LARM_EXTRACTION_BESIDE = "auto"
 
-# CPU seconds for reading one document that is no page: PDF, Office, mail, archives
+# CPU seconds for reading one document that is not a page: PDF, Office, mail, archives
 # (docs/documents.md). They are read in other processes of their own. A document that takes longer
 # is stored without text and links, with a note in `fetch.log`. A host with several slow documents
 # in a row gets fewer seconds.
@@ -300,15 +304,15 @@ LARM_DOCUMENT_BYTES = 1 << 30
 # where the machine has two cores, else one. With two or more, one host never holds all of them.
 LARM_DOCUMENT_READERS = 0
 
-# Languages that pages without `lang` are guessed to be in (ISO 639), and pages of hosts that say a
-# wrong one (docs/search.md#languages). The fewer, the better the guess. Guessed is in a process of
-# its own, of 130 MB. Empty: none is guessed.
+# Languages (ISO 639) among which the language of a page is guessed if it has no `lang`, or its host
+# sends a wrong one (docs/search.md#languages). Fewer languages make better guesses. A separate
+# process of 130 MB guesses. Empty: languages are not guessed.
 LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,ko,nl,no,pt,ro,ru,sv,ta,tr"
 
 # Own fields: values that a CSS selector or an XPath finds on the pages of some hosts, by pattern as
 # in `LARM_HOST_RULES` and name: `{"shop*.example": {"price": ".price", "room":
 # "//td[@id='room']"}}`. They go into feeds and the search index (docs/search.md#own-fields). The
-# first pattern that sets a name holds. As JSON on the command line.
+# first pattern that sets a name wins. As JSON on the command line.
 LARM_FIELDS: dict[str, dict[str, str]] = {}
 
 # Apache Tika reads doc, ppt, OneNote and other formats without another reader, and adds to the
@@ -318,7 +322,7 @@ LARM_SECOND_READER = "auto"
 
 # The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
 # are then read by it (Debian: `tesseract-ocr`, `tesseract-ocr-deu`), at the lowest priority, in a
-# queue of their own. Empty: they are not.
+# queue of their own. Empty: scanned pages are not read.
 LARM_OCR = ""
 
 # Seconds for the scanned pages of one PDF; pages that were read until then are kept.
@@ -346,12 +350,12 @@ LARM_MAX_REDIRECTS = 10
 # Segments of a path; 0 is no limit.
 LARM_PATH_DEPTH_LIMIT = 20
 
-# A path in which one segment stands this often is a trap; 0 turns this off. Numbers of one or two
-# digits do not count.
+# A path that has the same segment this number of times is a trap; 0 turns this off. Numbers of one
+# or two digits do not count.
 LARM_PATH_REPEATS_LIMIT = 3
 
 # A URL that looks like a calendar (`/cal/`, `?month=`, `/events/`, ...) and names a month further
-# away is a trap; a month further ahead that is spelled `2093-04` is one in any URL. 0 turns this
+# away is a trap; a month further ahead that is spelled `2093-04` is a trap in any URL. 0 turns this
 # off.
 LARM_CALENDAR_HORIZON_MONTHS = 12
 
@@ -389,7 +393,7 @@ LARM_CLASS_ENDLESS_PAGES = 1_000
 # (ARCHITECTURE.md#which-urls-are-one-page). `always`: they are one URL, as in LARM, and only the
 # first is fetched. `never`: two URLs. By host pattern and rule, as JSON on the command line:
 # `{"old-iis*": "always", "*": {"session-id": "always", "path-case": "never"}}`; the first pattern
-# that sets a rule holds, and a rule without a pattern is `proven`. A crawl keeps its first value.
+# that sets a rule wins, and a rule without a pattern is `proven`. A crawl keeps its first value.
 LARM_CANONICAL_RULES: object = "proven"
 
 # Equal pairs that prove a rule on a host.
@@ -406,9 +410,9 @@ LARM_BARE_PERCENT: str | None = None
 # Hosts for which `path-case` is `never`, whatever else is set: names with `*` and `?`.
 LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []
 
-# Parameters that name a session and not a page, in the query or after `;` in the path, in any case:
-# what `session-id` is about. Others are learned from the links of a host's pages
-# ([how](traps.md#session-ids)). Without any there is no such rule. The default is in
+# Parameters that name a session and not a page, in the query or after `;` in the path, ignoring
+# case: what `session-id` is about. Others are learned from the links of a host's pages
+# ([how](traps.md#session-ids)). An empty list turns the rule off. The default is in
 # `larmspider/urls/session_ids.py`.
 LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
 
@@ -459,11 +463,11 @@ SPIDER_MIDDLEWARES = {
 # --- The frontier -------------------------------------------------------------------------------
 
 # `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier decides
-# when a host may be asked, so the downloader has no slots of its own. Other schedulers need such
-# slots, and with the frontier they would delay requests twice. One without the other is an error at
-# the start. How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
+# when a host may get a request, so the downloader has no slots of its own. Other schedulers need
+# these slots, but with the frontier they would delay requests twice. One without the other is an
+# error at the start. How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
 
-# A queue a host, hosts in turn.
+# One queue for each host; hosts take turns.
 SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 
 # Sends the requests of the frontier at once.
@@ -484,13 +488,13 @@ LARM_SLOW_SHARE = 0.5
 # The share of all slots kept for hosts that have not answered yet.
 LARM_PROBE_SHARE = 0.125
 
-# Seconds from which on a fetch counts as slow.
+# A fetch counts as slow after this number of seconds.
 LARM_SLOW_SECS = 2.0
 
 # Seconds for the first fetch from a host that has never answered (its robots.txt), while quick
-# hosts or other new ones wait for slots. A longer fetch is let go. That is no failure: the host
-# is tried again, with all of `DOWNLOAD_TIMEOUT`, and shares `LARM_SLOW_SHARE` with other slow hosts
-# until it proves quick.
+# hosts or other new hosts wait for slots. A longer fetch is cancelled. This is not a failure: the
+# fetch is retried with all of `DOWNLOAD_TIMEOUT`, and the host shares `LARM_SLOW_SHARE` with other
+# slow hosts until it proves quick.
 LARM_PROBE_SECS = 1.0
 
 # --- The fetch ----------------------------------------------------------------------------------
@@ -506,7 +510,7 @@ LARM_PROBE_SECS = 1.0
 # `Response.certificate` is None.
 
 # `response.meta["larm_timing"]` has, in seconds from the start of the fetch, when `dns`,
-# `connect`, `tls`, `first_byte` and `total` were done; 0 where there was none, as on a kept
+# `connect`, `tls`, `first_byte` and `total` were done; 0 if there was none, as on a kept
 # connection. `response.meta["larm_validators"]` has the headers (`If-None-Match`,
 # `If-Modified-Since`) for the next request for the same URL, which gets a 304 if nothing has
 # changed.
@@ -540,12 +544,12 @@ LARM_SMB_SHARE_ACCESS: dict[str, list[str]] = {}
 # connectors. Files that are mapped to nothing are no links.
 LARM_FILE_URLS: dict[str, str] = {}
 
-# Idle connections that stay open; the one unused for longest makes room.
+# Idle connections that stay open; the least recently used one is closed first.
 LARM_KEPT_CONNECTIONS = 128
 
 # A name's address is looked up again after this, by the system's resolver. 0 or
-# `DNSCACHE_ENABLED=False`: after 1 s. An old address serves for up to a day while no DNS server
-# answers. A name without an address is looked up again after 3 s.
+# `DNSCACHE_ENABLED=False`: after 1 s. While no DNS server answers, an old address is used for up to
+# a day. A name without an address is looked up again after 3 s.
 LARM_DNS_CACHE_SECS = 300
 
 # Speak HTTP/2 where a server offers it over TLS.
@@ -595,13 +599,12 @@ LARM_VERSIONS = 0
 # (docs/formats.md#compression). Empty: they are not.
 LARM_COMPRESSION = ""
 
-# Where the bodies of pages lie: `page-files`, or `warc`, in the files that `WarcPipeline` writes
-# anyway (docs/warc.md#without-page-files).
+# Where the bodies of pages are stored: `page-files`, or `warc`, in the files that `WarcPipeline`
+# writes anyway (docs/warc.md#without-page-files).
 LARM_BODIES = "page-files"
 
-# The size of a WARC file, at most; a page that is larger has one of its own. For
-# `larmspider.plugins.warc.pipeline.WarcPipeline`, where it is added to `ITEM_PIPELINES`
-# (docs/warc.md).
+# The size of a WARC file, at most; a larger page gets a file of its own. For
+# `larmspider.plugins.warc.pipeline.WarcPipeline`, if it is in `ITEM_PIPELINES` (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000
 
 # Fetch what pages need to be shown as well: their images, styles and scripts, for WARC files
@@ -626,8 +629,7 @@ LARM_ACCESS_RULES: dict[str, list[str]] = {}
 # `{"cms.example": "X-Read-Access", "wiki.example": "meta:readers"}` (docs/rights.md).
 LARM_ACCESS_SENT: dict[str, str] = {}
 
-# Seconds from one look at the rights of all files to the next, in a run that lasts longer. Each run
-# begins with such a look.
+# Seconds between two checks of the rights of all files during a run. Each run begins with a check.
 LARM_ACCESS_SECS = 3600.0
 
 # Fields of `LARM_FIELDS` that searches count and offer as filters, as "room,status".
@@ -637,8 +639,8 @@ LARM_FACETS: list[str] = []
 # bodies in base64, into the list `<spider>:items`.
 REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 
-# Bytes that may wait in `LARM_DIR/outbox` for receivers (docs/stores.md). While there are more
-# nothing is fetched, and the log says for whom the crawl waits.
+# Bytes that may wait in `LARM_DIR/outbox` for receivers (docs/stores.md). While more bytes wait,
+# nothing is fetched, and the log names the receivers.
 LARM_OUTBOX_BYTES = 10_000_000_000
 
 # A crawl that ends waits for receivers as long as they take pages, and this number of seconds for a
@@ -696,13 +698,13 @@ LARM_FEED_BODIES = False
 
 # --- Beside the crawl ---------------------------------------------------------------------------
 
-# Seconds between two flushes of everything to disk; the search index commits where that pays.
+# Seconds between two flushes of everything to disk; the search index may commit less often.
 LARM_CHECKPOINT_SECS = 5.0
 
 # Seconds between two lines of `Monitor.log` and of the log.
 LARM_MONITOR_SECS = 5.0
 
-# Where the log goes to a terminal: rates, totals, slowest and parked hosts and the forecast below
+# If the log goes to a terminal, show rates, totals, slowest and parked hosts and the forecast below
 # it, in place of the monitor's lines. `NO_COLOR` is obeyed; a narrow window gets one line; with
 # `TERM=dumb`, on a pipe or in a file the log is all there is. `line`: one line, as `larmspider
 # crawl` has it, whose log goes to `crawl.log` in LARM_DIR unless `-v` or LOG_LEVEL is given.
@@ -711,38 +713,38 @@ LARM_PROGRESS = True
 # Serve the crawl's web pages while it runs (docs/operations.md#the-web-pages).
 LARM_WEB = True
 
-# The IP address to listen at. One that other machines can reach needs `LARM_WEB_TOKEN`, and then
-# every page asks for the token, as it does where `LARM_SITES_FILE` holds credentials.
+# The IP address to listen at. An address that other machines can reach needs `LARM_WEB_TOKEN`, and
+# then every page asks for the token, as it does if `LARM_SITES_FILE` holds credentials.
 LARM_WEB_ADDRESS = "127.0.0.1"
 
 # Serve at a Unix socket, `web.sock` in `LARM_DIR`, and open no port: for a crawl that
-# `larmspider server` starts (docs/server.md). `LARM_WEB_ADDRESS` and `LARM_WEB_PORT` do not count.
+# `larmspider server` starts (docs/server.md). `LARM_WEB_ADDRESS` and `LARM_WEB_PORT` are ignored.
 LARM_WEB_SOCKET = False
 
-# The port; where it is taken the next free one, as the log says. 0: any free one.
+# The port. If it is taken, the next free port, which the log names. 0: any free port.
 LARM_WEB_PORT = 6080
 
 # The token for control: at least 16 characters. Empty: a token is made and kept in
 # `LARM_DIR/web.token`, readable for its owner alone.
 LARM_WEB_TOKEN = ""
 
-# Wrong tokens that one address may send in a minute, in any way; further ones are refused
-# with status 429, and not looked at.
+# Wrong tokens that one address may send in a minute, in any way. Further tokens are refused with
+# status 429, without a check.
 LARM_WEB_WRONG_TOKENS = 20
 
-# The same of all addresses together; then each has one until the minute is over.
+# The same for all addresses together; then each address has one try until the minute is over.
 LARM_WEB_WRONG_TOKENS_IN_ALL = 200
 
 # Names by which browsers reach the server, apart from IP addresses and `localhost`. A request with
 # another `Host` is refused.
 LARM_WEB_HOSTS: list[str] = []
 
-# Where every page asks for the token: beginnings of paths that do not, such as `/search` or
+# If every page asks for the token: beginnings of paths that do not, such as `/search` or
 # `/metrics`.
 LARM_WEB_OPEN: list[str] = []
 
-# Who finds pages of hosts that were asked with credentials, and of files, without the token: the
-# groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
+# Who finds files, and pages of hosts that are fetched with credentials, without the token: groups
+# and their hosts, such as {"staff": ["*.hr.example", "file://"]}
 # (docs/rights.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
 # are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
@@ -751,11 +753,11 @@ LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 # that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
 LARM_SEARCH_GROUPS_HEADER = ""
 
-# The header in which a reverse proxy names the reader, whose documents are found then. A request
-# that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
+# The header in which a reverse proxy names the reader. The search then finds this reader's
+# documents. A request with the header may search without the token. Needs LARM_TRUSTED_PROXIES.
 LARM_SEARCH_USER_HEADER = ""
 
-# Addresses and networks of reverse proxies. Only their header counts.
+# Addresses and networks of reverse proxies. Headers from other addresses are ignored.
 LARM_TRUSTED_PROXIES: list[str] = []
 
 # The name of the search, on its pages and among the search engines of a browser that adds it.
@@ -768,8 +770,8 @@ LARM_SEARCH_LOGO = ""
 # whichever is easier to read.
 LARM_SEARCH_COLOUR = ""
 
-# The language of its pages: en, de or fr. Empty: as each browser asks for, English if for none of
-# these.
+# The language of its pages: en, de or fr. Empty: the language that the browser prefers, else
+# English.
 LARM_SEARCH_LANGUAGE = ""
 
 # The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
@@ -778,15 +780,15 @@ LARM_SEARCH_LANGUAGE = ""
 LARM_COLLECTIONS: dict[str, str] = {}
 
 # Words and phrases that mean the same, a group a line (docs/search.md#synonyms-and-best-bets).
-# Empty: `synonyms.txt` in `LARM_DIR`, where there is one.
+# Empty: `synonyms.txt` in `LARM_DIR`, if it exists.
 LARM_SYNONYMS_FILE = ""
 
-# Links above the hits of certain queries, one a line. Empty: `best_bets.txt` in `LARM_DIR`, where
-# there is one.
+# Links above the hits of certain queries, one a line. Empty: `best_bets.txt` in `LARM_DIR`, if it
+# exists.
 LARM_BEST_BETS_FILE = ""
 
-# Names for parts of the sites, one URL a line, by which a search can be narrowed (docs/labels.md).
-# Empty: `labels.txt` in `LARM_DIR`, where there is one.
+# Names for parts of the sites, one URL a line. A search can be narrowed to them (docs/labels.md).
+# Empty: `labels.txt` in `LARM_DIR`, if it exists.
 LARM_LABELS_FILE = ""
 
 # Log the queries of the search page, and their numbers of hits; not the users
@@ -826,8 +828,8 @@ STATS_CLASS = "larmspider.extensions.tuning.LarmStats"
 
 # --- Scrapy's components that are off -----------------------------------------------------------
 
-# The ones with `None` above, downloader slots, cookies, telnet and remote control: ours do the
-# same, or they are not needed. A cost of 10 us for each page is 1% of a crawl's speed; set
-# `scrapy.downloadermiddlewares.stats.DownloaderStats` to 850 in `DOWNLOADER_MIDDLEWARES` to have
-# its counts. A spider of your own is kept in scope by `LARM_RESTRICT`, or by the hosts of its
-# `start_urls`.
+# Components with `None` above, downloader slots, cookies, telnet and remote control: larmspider's
+# own components replace them, or they are not needed. 10 us for each page are 1% of a crawl's
+# speed; set `scrapy.downloadermiddlewares.stats.DownloaderStats` to 850 in `DOWNLOADER_MIDDLEWARES`
+# to have its counts. A spider of your own is kept in scope by `LARM_RESTRICT`, or by the hosts of
+# its `start_urls`.

@@ -21,7 +21,7 @@ ended = object()
 logs that belong to no store are closed."""
 
 hold = object()
-"""``why``: nothing is fetched from now on, for this reason in one line; "": fetches continue."""
+"""``why``: fetching stops for this reason, one line; "": fetching continues."""
 
 in_doubt = object()
 """``names``: pages, by the exact form of their URLs. After a crash, a store that cannot go back may
@@ -36,8 +36,8 @@ unlinked = object()
 """``names``: indexed pages to which no link with a text leads any more."""
 
 host_abandoned = object()
-"""``host`` and ``since``: a host that has not answered since that time, and whose pages shall leave
-by the operator's approval. The component that takes them out returns True."""
+"""``host`` and ``since``: a host that has not answered since that time. The operator has approved
+the removal of its pages. The component that removes them returns True."""
 
 unreached = object()
 """``names``: pages that were not reached at their last visit, by the exact form of their URLs. The
@@ -57,4 +57,4 @@ fetched again when the crawl is continued."""
 wake = object()
 """No arguments. The work that the crawl waited for is done: it may continue, or end, at once."""
 page_copied = object()
-"""A page that was fetched is not stored, since another URL gave it: ``page``, ``message``."""
+"""A fetched page is not stored, because another URL gave the same: ``page``, ``message``."""

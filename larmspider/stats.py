@@ -27,7 +27,7 @@ from typing import Any
 FILTER_REJECTED = "larm/{filter}/rejected"
 """each filter, by its name: links, requests and seeds it rejected"""
 FILTER_ERRORS = "larm/{filter}/errors"
-"""each filter: of those, the ones rejected because the filter raised"""
+"""each filter: links, requests and seeds that were rejected because the filter raised"""
 
 FOLLOW_PAGES = "larm/follow/pages"
 """FollowMiddleware: pages seen, including pages that ended in a server error"""
@@ -36,7 +36,7 @@ FOLLOW_LINKS = "larm/follow/links"
 FOLLOW_NEW_URLS = "larm/follow/new_urls"
 """FollowMiddleware: seeds and links that were sent to the queue"""
 FOLLOW_HOSTS = "larm/follow/hosts"
-"""FollowMiddleware: hosts among those"""
+"""FollowMiddleware: hosts of these seeds and links"""
 
 REQUISITES = "larm/requisites/{state}"
 """FollowMiddleware: images, styles and scripts that were queued; FrontierScheduler: images, styles
@@ -48,7 +48,7 @@ SOURCE_LEFT_OUT = "larm/left_out/{why}"
 """SourceHandler: entries of folders on servers that are left out: hidden, offline, link, ring,
 too-deep, too-many, same-name, unfit-name (docs/files.md)"""
 FETCH_FAILED = "larm/fetch/failed"
-"""IntranetSpider: fetches without a response, retries spent"""
+"""IntranetSpider: fetches without a response, after all retries"""
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"
 """IntranetSpider: the same by kind, in the words of `fetch.log` (docs/formats.md#fetchlog)"""
 RETRIES = "larm/fetch/retries"
@@ -65,8 +65,8 @@ SOURCES_ASKED = "larm/sources/asked/{answer}"
 """SourceFetch: requests for sitemaps and feeds, by result: 200, http-404, a kind of failure, or
 the fault of the document (broken, entities, too-big, too-many, no-sitemap)"""
 LOGIN = "larm/login/{event}"
-"""LoginFetch: hosts with a login: made, refused (for this run), failed (tried again), and pages
-that were turned_away, which are fetched again"""
+"""LoginFetch: hosts with a login: made, refused (for this run), failed (retried), and pages that
+were turned_away (fetched again)"""
 REFRESH_NEXT = "larm/next_refresh/due"
 """FrontierScheduler: when `refresh=due` has something to visit next, as `29 Dec 02:22`"""
 REFRESH_WAITS = "larm/next_refresh/waits"
@@ -81,7 +81,7 @@ LOGIN_WAITS = "larm/login/waits"
 """LoginFetch: hosts that wait for their login, each with the reason, as one text"""
 RENDER = "larm/render/{event}"
 """RenderMiddleware: pages that went through Chromium, their requests, and refused requests; pages
-that a limit cut, and failed pages (tried again)"""
+that a limit cut, and failed pages (retried)"""
 SHORTFALLS = "larm/shortfalls"
 """FrontierScheduler, at the end: why little of seeds' hosts is stored, a line a host"""
 ALIKE = "larm/alike"
@@ -97,9 +97,9 @@ SOURCES_NEW = "larm/sources/new"
 """SourceFetch: URLs that sitemaps, feeds and listings named and the frontier did not know, before
 any filter has seen them"""
 SOURCES_SIGNALLED = "larm/sources/signalled"
-"""SourceFetch: stored pages that they named as changed since their last visit"""
+"""SourceFetch: stored pages that sitemaps, feeds and listings named as changed since their visit"""
 SOURCES_NAMED_NO_MORE = "larm/sources/named_no_more"
-"""SourceFetch: stored pages that sitemaps named at the reading before, and do not name any more"""
+"""SourceFetch: stored pages that have left a sitemap since it was last read"""
 HOSTS_GIVEN_UP = "larm/frontier/hosts_given_up"
 """FrontierScheduler: times that a host was given up until the next run"""
 FRONTIER = "larm/frontier/{state}"
@@ -109,7 +109,7 @@ ALIASES = "larm/aliases/{rule}/{state}"
 """FrontierScheduler, at the end: hosts where a rule of `LARM_CANONICAL_RULES` is on trial, proven
 or off, among the hosts that were asked in this run or have merged URLs"""
 RUN = "larm/run/{state}"
-"""FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once;
+"""FrontierScheduler: URLs that were finished in this run: stored, failed, refused; each once;
 merged: fetched, and found to be copies of pages that have another URL"""
 RUN_STATUS = "larm/run/status/{status}"
 """FrontierScheduler: stored URLs, by HTTP status; `replaced` where a middleware continued with
@@ -118,16 +118,16 @@ RUN_FAILED = "larm/run/failed/{kind}"
 """FrontierScheduler: failed URLs, by kind: the kinds of `larm/fetch/failed/{kind}`, `http-503` and
 the like, `store` or `spider` (it raised), `lost`"""
 REFRESH = "larm/refresh/{seen}"
-"""RevisitsMiddleware: visits again, by observation: changed, same, not-modified, missing, ...
+"""RevisitsMiddleware: revisits, by observation: changed, same, not-modified, missing, ...
 (docs/refresh.md); removed: pages that left the search"""
 REFRESH_REQUESTS = "larm/refresh/requests"
 """AnswersMiddleware: requests for pages that were stored before, second looks too"""
 REFRESH_SPENT = "larm/refresh/requests/{purpose}"
-"""AnswersMiddleware: all requests of a refresh by their purpose: visits, second_looks (a page once
-more at once, or whether a missing page has gone), proofs (canaries, made-up URLs), and other (new
-pages, robots.txt, sitemaps, feeds, logins, retries)"""
+"""AnswersMiddleware: all requests of a refresh by their purpose: visits, second_looks (a second
+fetch at once, or a check whether a missing page has gone), proofs (canaries, made-up URLs), and
+other (new pages, robots.txt, sitemaps, feeds, logins, retries)"""
 REFRESH_NOT_ASKED = "larm/refresh/not_asked"
-"""FrontierScheduler, at the end of a refresh: known pages that were not asked for"""
+"""FrontierScheduler, at the end of a refresh: known pages that were not requested"""
 LEFT = "larm/left/{why}"
 """FrontierScheduler, at the end: queued URLs that are held back: `max_pages`, `host_budget` by a
 budget, `traps` by `LARM_TRAPS`"""
@@ -136,9 +136,9 @@ HOSTS_SPENT = "larm/left/hosts"
 SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"
 """FrontierScheduler: Requests refused because they cannot be kept on disk"""
 SCHEDULER_PROBES_CUT = "larm/scheduler/probes_cut"
-"""Probes: fetches let go while quick or new hosts waited: the first ones of new hosts, after
-`LARM_PROBE_SECS`, and those beyond `LARM_SLOW_SHARE` of the slots, after `LARM_SLOW_SECS`; they are
-made again"""
+"""Probes: fetches that were cancelled while quick or new hosts waited: first fetches of new hosts,
+after `LARM_PROBE_SECS`, and fetches beyond `LARM_SLOW_SHARE` of the slots, after `LARM_SLOW_SECS`;
+they are retried"""
 LAST_CHECK_REJECTED = "larm/last_check/rejected"
 """LastCheckMiddleware: requests that were about to leave the scope"""
 
@@ -176,17 +176,17 @@ WARC_PAGES = "larm/warc/pages"
 WARC_REQUISITES = "larm/warc/requisites"
 """WarcPipeline: images, styles and scripts written"""
 WARC_REVISITS = "larm/warc/revisits"
-"""WarcPipeline: of these, pages with the body of an earlier one, which is named in its place"""
+"""WarcPipeline: pages with the same body as an earlier page, which the record names instead"""
 WARC_BYTES = "larm/warc/bytes"
-"""WarcPipeline: bytes of their records, compressed"""
+"""WarcPipeline: bytes of the records, compressed"""
 WARC_FILES = "larm/warc/files"
 """WarcPipeline: existing WARC files, also from earlier runs"""
 STORES_REFUSED = "larm/stores/refused/{store}"
 """each store, by its class: pages and items it refused, such as too large ones; they are dropped,
 and each has a line in the log"""
 STORES_PASSED = "larm/stores/passed/{store}"
-"""each store, by its class: items that it left to the next one, as they lack a field that it needs
-or hold something else there; the first of each type has a line in the log"""
+"""each store, by its class: items that it passed to the next store, because a field that it needs
+is missing or has another type; the first item of each type has a line in the log"""
 LINK_LOG_LINKS = "larm/link_log/links"
 """LinkLogPipeline: lines of links.log"""
 SEARCH_INDEX_PAGES = "larm/search_index/pages"
@@ -196,11 +196,11 @@ SEARCH_INDEX_NOINDEX = "larm/search_index/noindex"
 SEARCH_INDEX_LANGUAGE = "larm/search_index/language"
 """SearchIndexPipeline: pages left out because of their language (LARM_INDEX_LANGUAGES)"""
 ACCESS_FILES = "larm/access/files"
-"""SearchIndexPipeline: files whose rights were looked at without reading them (docs/rights.md)"""
+"""SearchIndexPipeline: files whose rights were checked without reading them (docs/rights.md)"""
 ACCESS_ROWS = "larm/access/rows"
-"""SearchIndexPipeline: access lists that were replaced by such a look"""
+"""SearchIndexPipeline: access lists that a check of the rights has replaced"""
 ACCESS_MOVED = "larm/access/moved"
-"""SearchIndexPipeline: documents that have another access list since such a look"""
+"""SearchIndexPipeline: documents that got another access list by a check of the rights"""
 ACCESS_UNREADABLE = "larm/access/unreadable"
 """SearchIndexPipeline: how often rights could not be read; only operators find these documents"""
 OUTBOX_SENT = "larm/outbox/sent/{receiver}"

@@ -54,7 +54,7 @@ class AccessList:
 
     @classmethod
     def simple(cls, principals: Iterable[str]) -> Self:
-        """Raises ConfigError for text that is no principal."""
+        """Raises ConfigError for text that is not a principal."""
         return cls(SIMPLE, tuple((principal_of(one),) for one in dict.fromkeys(principals)))
 
     @cached_property
@@ -97,7 +97,7 @@ def principal_of(text: Any) -> str:
     named = any(found.startswith(begin) and len(found) > len(begin) for begin in _NAMED)
     if not (named or found in (EVERYONE, AUTHENTICATED)) or len(found) > MAX_PRINCIPAL:
         raise ConfigError(
-            f"{text!r:.80} is no principal: expected everyone, authenticated, user:NAME,"
+            f"{text!r:.80} is not a principal: expected everyone, authenticated, user:NAME,"
             f" group:NAME, uid:NUMBER, gid:NUMBER or sid:SID of at most {MAX_PRINCIPAL} characters"
         )
     return found

@@ -175,7 +175,7 @@ def _sections(text: str) -> dict[str, str]:
         outside[start:end] = "\0" * (end - start)
     marks = [*_SECTION.finditer("".join(outside))]
     if not marks or marks[0].start():
-        raise UnreadableError("the descriptor is no SDDL")
+        raise UnreadableError("the descriptor is not SDDL")
     for mark, end in zip(marks, [*(one.start() for one in marks[1:]), len(text)], strict=True):
         if mark[1] in found:
             raise UnreadableError(f"the descriptor has two parts {mark[1]}:")
@@ -192,7 +192,8 @@ def _entries(text: str) -> list[str]:
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:
-    """Where the outer brackets begin and end. A condition has more of them, and texts in quotes."""
+    """The beginning and end of the outer brackets. A condition may have brackets and texts in
+    quotes."""
     found, depth, begin, quoted = list[tuple[int, int]](), 0, 0, False
     for at, letter in enumerate(text):
         if letter == '"':
@@ -216,7 +217,7 @@ def _brackets(text: str) -> list[tuple[int, int]]:
 def _sid(text: str) -> str:
     found = _ALIASES.get(text, text)
     if not _SID.fullmatch(found):
-        raise UnreadableError(f"{text!r:.80} is no SID that is known without its domain")
+        raise UnreadableError(f"{text!r:.80} is not an SID that is known without its domain")
     return found
 
 

@@ -40,7 +40,7 @@ def list_of(path: bytes) -> AccessList:
         if error.errno not in _NONE:
             raise
         acl = b""
-    except AttributeError:  # no Linux
+    except AttributeError:  # not Linux
         acl = b""
     return _list(found.st_mode & 0o777, found.st_uid, found.st_gid, acl)
 
@@ -57,7 +57,7 @@ def _list(mode: int, uid: int, gid: int, acl: bytes) -> AccessList:
             ),
         )
     if len(acl) < 4 or acl[:4] != struct.pack("<I", _VERSION) or (len(acl) - 4) % _ENTRY.size:
-        raise UnreadableError("the ACL has not the form of version 2")
+        raise UnreadableError("the ACL is not in the format of version 2")
     if (len(acl) - 4) // _ENTRY.size > MAX_ENTRIES:
         raise UnreadableError(f"the ACL has more than {MAX_ENTRIES:,} entries")
     ids = {"owner": uid, "owning-group": gid, "mask": 0, "other": 0}

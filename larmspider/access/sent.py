@@ -3,8 +3,8 @@
     LARM_ACCESS_SENT = {"cms.example": "X-Read-Access", "*.wiki.example": "meta:readers"}
 
 The value names principals, separated by commas: ``group:hr, user:anna``. A page of such a host
-without it, or with text that is no principal, is seen by operators only. A meta element
-counts in the head of a page only: what editors write stands in its body.
+without it, or with text that is not a principal, is seen by operators only. A meta element
+counts only in the head of a page, because editors write its body.
 """
 
 from __future__ import annotations

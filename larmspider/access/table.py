@@ -1,8 +1,8 @@
 """The table of access lists beside an index: ``index/access``.
 
 A document of the index has the number of a *slot*. The table has each slot's list, and the slot of
-the folder that a reader has to enter first. Where the list of 100,000 files changes, one row of the
-table changes, and no document is written again.
+the folder that a reader has to enter first. If the list of 100,000 files changes, one row of the
+table changes, and no document is indexed again.
 
     table = AccessWriter(Path("crawl/index"))
     table.give("file:///srv/hr/a.odt", rights)     # True: the document has another slot now
@@ -12,7 +12,7 @@ table changes, and no document is written again.
 Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096, and the index has the
 numbers of the blocks as terms, too (`terms_of`): a few terms stand for many slots.
 
-The file is a log, and readers read on where they were (`AccessTable.refresh`). A record has its
+The file is a log, and readers continue where they were (`AccessTable.refresh`). A record has its
 length, its checksum and a msgpack list of changes:
 
     ["l", number, list]                 a list
@@ -56,7 +56,7 @@ NOTHING = -1
 BLOCKS = (16, 256, 4_096)
 """Sizes of blocks of slots."""
 FOLDERS = 1 << 30
-"""Slots from this number on are of folders and shares, which no document has."""
+"""Slots from this number on belong to folders and shares, which no document has."""
 MAX_BYTES = 1 << 31
 """Largest table: 40 bytes each of 50 million documents."""
 _WASTE = 1 << 20  # bytes of records that no longer count, from which on the table is rewritten
@@ -258,8 +258,8 @@ class AccessWriter(AccessTable):
     # what documents have
 
     def give(self, name: str, rights: Rights | None) -> bool:
-        """Give a document rights, None: a list of its own no longer; whether its slot changed. It
-        is to be written again then (`moved`)."""
+        """Give a document its rights; None: it no longer has a list of its own. Returns whether its
+        slot changed: then it has to be written again (`moved`)."""
         with self._writing:
             before = self.slot_of(name)
             if rights is None:

@@ -31,7 +31,7 @@ class Verdicts:
         self._file: tuple[int, ...] = ()
 
     def may_see(self, name: str, reader: Reader) -> bool:
-        """Whether a person may read a document, as far as access lists say."""
+        """Whether a person may read a document, by access lists alone."""
         slot = self.table.slot_of(name)
         return slot is None or not self.hidden((slot,), reader)
 

@@ -150,10 +150,10 @@ class Committer:
         self.positions: dict[str, bytes] = {}
         self.crawl_id = ""
         self.not_done: dict[bytes, UrlState] = {}
-        """URLs that were reopened or forgotten: the next commit that has them takes their members,
-        of these states, out of the visited table."""
+        """URLs that were reopened or forgotten, and their states: the next commit with such a URL
+        removes its member from the visited table."""
         self.outdated: Sequence[bytes] = ()
-        """Lists of pages in the own directory that count no more, as the last commit read them."""
+        """Lists of pages in the own directory that no longer count, as read by the last commit."""
         self.outdated_done: list[bytes] = []
         """Outdated pages that the next commit removes from Redis."""
         self._unsure: _Attempt | None = None  # whether Redis has it is unknown: the answer was lost
@@ -307,7 +307,7 @@ class Committer:
             self.replay(self.worker)
             (answer,) = self.link.run([command])
         if answer == b"FENCED":
-            raise Fenced(f"others have taken over from worker {self.worker}: its lease ran out")
+            raise Fenced(f"other workers took over from worker {self.worker}: its lease ran out")
         lost = f"Redis at {self.link.name} has lost what it had not written to disk"
         if answer.startswith(b"AT "):
             raise Fenced(
@@ -318,7 +318,7 @@ class Committer:
             raise Fenced(f"{lost}: worker {self.worker} took partitions that it does not know of")
 
     def _apply(self, attempt: _Attempt) -> bool:
-        """False: Redis does not know this commit any more."""
+        """False: Redis no longer knows this commit."""
         record = self.keys.commit(self.worker)
         for own in (False, True):
             steps = [step for step in attempt.log if bool(step.token) == own]
@@ -419,11 +419,11 @@ class Committer:
             if not missing:
                 return fields
         raise BackendError(  # else the record was dropped, or replaced, between two reads
-            f"Redis at {self.link.name} lacks parts of what worker {worker} has committed"
+            f"Redis at {self.link.name} lacks parts of the commits of worker {worker}"
         )
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
-        """Apply the log of a worker's last commit, if it is not dropped yet: whether it was not.
+        """Apply the log of a worker's last commit, if it still exists. Returns whether it existed.
         May be called twice. ``partitions``: only a log that changes one of these as its owner."""
         replayed, fenced = False, 0
         for _ in range(TRIES):
@@ -617,7 +617,7 @@ class BatchChanges:
     def _page(self, key: bytes, visit: FetchRecord, fingerprint: bytes) -> None:
         if self._forms is None or len(fingerprint) != 8:
             return
-        if url_key(self._forms(visit.url).exact) == key:  # it is no POST
+        if url_key(self._forms(visit.url).exact) == key:  # it is not a POST
             page = visit.url, visit.depth, fingerprint
             self._pages.setdefault(self._keys.partition_of_key(key), []).append(page)
 

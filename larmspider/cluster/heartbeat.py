@@ -108,7 +108,7 @@ class Heartbeat:
     def _tell(self, error: Exception | None) -> None:
         if error is None and self._rests and self.lease.valid:
             self._rests = False
-            logger.warning("The lease of this worker is renewed: it goes on")
+            logger.warning("The lease of this worker is renewed: it continues")
         elif error is not None and not self._rests and not self.lease.valid:
             self._rests = True
             logger.warning(

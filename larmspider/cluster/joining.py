@@ -3,8 +3,8 @@
     epoch = join(membership, link, keys, crawler)    # ConfigError: it is another crawl
     SharedCrawl.of(crawler).refuse_other(crawler)    # the same before the crawl opens anything
 
-The first worker writes the description of the crawl to Redis. While workers go by it, a worker with
-another one is refused. When none does, budgets and pace may change, and all else may with
+The first worker writes the description of the crawl to Redis. While workers run, a worker with
+another description is refused. While none runs, budgets and pace may change; everything else needs
 -a resume=anyway, as with one process.
 """
 
@@ -123,7 +123,7 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
         except OtherCrawl as other:
             known = json.loads(other.known)
             refuse_other(known, ours, link.name, other.living, anyway=anyway)
-            if other.living:  # the same crawl; its filters, say, were once in other modules
+            if other.living:  # the same crawl, e.g. with filters that have moved to other modules
                 warn_of_limits(known, ours)
                 text = other.known
             else:
@@ -165,7 +165,7 @@ def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
     if fresh != "force" and (stored := membership.stored()):
         raise ConfigError(
             f"the crawl in Redis at {where} has {counted(stored, 'stored page')}: -a fresh=force"
-            " deletes them; another database of Redis takes another crawl"
+            " deletes them; use another Redis database for another crawl"
         )
 
 
@@ -180,9 +180,9 @@ def refuse_other(
         if name := differing(was, now):
             how = "-a resume=anyway continues it, -a fresh=yes starts over"
             if name in EXACT_FORM:
-                how = "that makes the keys of its URLs: set it so, or -a fresh=yes starts over"
+                how = "URLs have other keys: set the old value, or -a fresh=yes starts over"
             if living:
-                how = "the workers that run have that, and all need the same"
+                how = "the running workers have that, and all need the same"
             raise ConfigError(
                 f"the crawl in Redis at {where} has other {name}:"
                 f" {shortened(was.get(name))} there, {shortened(now.get(name))} here; {how}"
@@ -190,9 +190,9 @@ def refuse_other(
 
 
 class SharedCrawl:
-    """The crawl of a spider in Redis, for who looks at it before any worker joins.
+    """The crawl of a spider in Redis, for reading it before any worker joins.
 
-    Raises ConfigError where this Redis cannot be used.
+    Raises ConfigError if this Redis cannot be used.
     """
 
     @classmethod
@@ -217,7 +217,7 @@ class SharedCrawl:
         )
 
     def refuse_other(self, crawler: Crawler) -> None:
-        """Raise ConfigError, as join() would, where this is not the crawl of ``crawler``."""
+        """Raise ConfigError, as join() would, if this is not the crawl of ``crawler``."""
         self.refuse_other_partitions()
         (known,) = self.link.run([("GET", self.keys.crawl("description"))])
         if known is not None:
@@ -254,7 +254,7 @@ class SharedCrawl:
                 membership.leave()
 
     def has_ended(self) -> bool | None:
-        """Whether the crawl has come to its end once; None for a crawl that Redis does not have."""
+        """Whether the crawl has ended once; None for a crawl that Redis does not have."""
         totals, ended, known = map(self.keys.crawl, ("totals", "ended", "description"))
         found, now, begun = self.link.run(
             [("HGET", totals, "ended"), ("EXISTS", ended), ("EXISTS", known)]
@@ -272,8 +272,8 @@ class SharedCrawl:
                     break
 
     def refuse_other_partitions(self) -> None:
-        """Raise OtherFormatError for a crawl of another format, ConfigError where it has another
-        number of partitions."""
+        """Raise OtherFormatError for a crawl of another format, ConfigError for another number of
+        partitions."""
         (known,) = self.link.run([("GET", self.keys.crawl("format"))])
         refuse_other_format(known, self.where)
         begun = begun_with(known)
@@ -300,7 +300,7 @@ class SharedCrawl:
 
 
 def _unheard(_: object) -> None:
-    """Who is fenced hears of it by the next commit."""
+    """A fenced worker learns of it at its next commit."""
 
 
 def _has_ended(lock: Path) -> bool:

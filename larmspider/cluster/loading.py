@@ -149,7 +149,7 @@ class Loading:
             for partition, answer, fields in zip(left, answers, answers, strict=True):
                 if answer == b"FENCED":
                     raise Fenced(
-                        f"others have taken over from worker {worker}: partition {partition} has"
+                        f"other workers took over from worker {worker}: partition {partition} has"
                         " had a later owner"
                     )
                 if answer == b"UNAPPLIED":
@@ -175,7 +175,7 @@ class Loading:
         raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
-        """The last workers of these partitions, "" for a partition without."""
+        """The last workers of these partitions; "" for a partition without one."""
         commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
         return [(worker or b"").decode() for worker in self._link.run(commands)]
 

@@ -1,12 +1,12 @@
 """A worker's copy, on its own disk, of the partitions that it owns.
 
     local = LocalCopy(SharedFiles(Path("crawl/w1/frontier")), keys)
-    local.wipe()                               # at the start: Redis knows better
+    local.wipe()                               # at the start: Redis has newer data
     local.keep_queued([(place, links, packed)])
     local.purge({17: hosts})                   # the partition has another owner
 
-The records of URLs that this worker fetched stay even if their partition moves: their pages lie
-beside them. URLs that others fetched are in the database ``others``: number of the partition (2
+The records of URLs that this worker fetched stay even if their partition moves: their pages are
+here. URLs that others fetched are in the database ``others``: number of the partition (2
 bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord (URL, depth and
 fingerprint) for a page that may stand for other spellings. URLs to be visited again are in
 ``urls``, and their records name the worker that has their pages.
@@ -43,7 +43,7 @@ Row: TypeAlias = tuple[Any, bytes, bytes | None]
 CHUNK = 100_000
 """Records in one transaction outside of commits."""
 _ELSEWHERE = "found by another worker"
-"""``missing_as`` of a page of this worker that another worker did not find any more."""
+"""``missing_as`` of a page of this worker that another worker no longer found."""
 
 
 class SharedFiles(LmdbFiles):
@@ -94,7 +94,7 @@ def _fetched(value: bytes | None) -> bytes | None:
 
 
 def _is_foreign(record: bytes) -> bool:
-    """Whether it is of a page that another worker has in its directory."""
+    """Whether the record is for a page in another worker's directory."""
     return records.is_final(record) and records.is_elsewhere(record)
 
 

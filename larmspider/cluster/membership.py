@@ -57,7 +57,7 @@ MARGIN = 0.1
 class ClusterSettings(NamedTuple):
     """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE.
 
-    ``partitions`` is 0 where the crawl in Redis says how many there are: partitions_of().
+    ``partitions`` is 0 if the crawl in Redis says how many there are: partitions_of().
     """
 
     lease_secs: float
@@ -337,7 +337,7 @@ class Membership:
     def _checked(self, script: str, *arguments: str) -> list[Any]:
         answer = self._run(script, *arguments)
         if answer[0] == "FENCED":
-            raise Fenced(f"others have taken over from worker {self.name}: {answer[1]}")
+            raise Fenced(f"other workers took over from worker {self.name}: {answer[1]}")
         return answer
 
     def _run(self, script: str, *arguments: str, record: str = "") -> list[Any]:

@@ -242,7 +242,7 @@ class MemoryWatch:
                 name, 100 * soon, 100 * GO_ON_BELOW,
             )  # fmt: skip
         elif was_full and not self.full:
-            logger.warning("Redis at %s has room again: the crawl goes on", name)
+            logger.warning("Redis at %s has room again: the crawl continues", name)
 
 
 def _used_of(info: Mapping[str, Any]) -> tuple[int, int]:

@@ -103,8 +103,8 @@ class Outbox:
         return len(self._new) - before
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """Forward these even if they were forwarded lately: they came back and are in no inbox any
-        more, or have to be queued again where they were refused."""
+        """Forward these even if they were forwarded lately: they came back and are no longer in an
+        inbox, or have to be queued again if they were refused."""
         for entry in entries:
             self._new.append(entry)
             self._remember(entry.key)
@@ -145,7 +145,7 @@ class Outbox:
 
     def went_back(self, partition: int) -> None:
         """The inbox did not begin with the last messages of steps() and trims(): Redis has come
-        back with an older inbox. It is read again."""
+        back with an older inbox, which is read again."""
         self._gone_back.add(partition)
 
     def committed(self) -> None:

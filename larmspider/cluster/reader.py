@@ -96,7 +96,7 @@ class RedisReader:
                     pipe.execute_command(*command)
                 return list(pipe.execute())
         except UNREACHABLE as error:
-            raise CrawlDirError(f"Redis cannot be asked: {' '.join(str(error).split())}") from None
+            raise CrawlDirError(f"Redis cannot be read: {' '.join(str(error).split())}") from None
 
     def _queued(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Place in the queue, packed entry."""

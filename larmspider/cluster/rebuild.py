@@ -93,7 +93,7 @@ class Report:
 
 
 class Rebuild:
-    """Raises ConfigError where this Redis cannot take the crawl; then nothing has changed."""
+    """Raises ConfigError if this Redis cannot take the crawl; then nothing has changed."""
 
     def __init__(self, link: RedisLink, keys: Keys) -> None:
         self._link, self._keys = link, keys

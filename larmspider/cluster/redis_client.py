@@ -197,7 +197,7 @@ class RedisLink:
         return BackendError(f"Redis at {self.name} {why}")
 
     def check(self) -> None:
-        """Raise ConfigError where this Redis cannot hold a frontier, TemporaryError where it cannot
+        """Raise ConfigError if this Redis cannot hold a frontier, TemporaryError if it cannot
         do so now. Loads the scripts."""
         try:
             self.round_trips += 1
@@ -241,7 +241,7 @@ class RedisLink:
         """Raise ConfigError where Redis deletes keys when it is full, whether it has a maxmemory by
         now or not."""
         policy = self.info("memory").get("maxmemory_policy")
-        if policy is None:  # a server that is no Redis to the letter
+        if policy is None:  # a server that is not Redis to the letter
             policy = self._config("maxmemory-policy").get("maxmemory-policy", NO_EVICTION)
         if policy != NO_EVICTION:
             raise ConfigError(
@@ -254,7 +254,7 @@ class RedisLink:
         return dict(self.client.info(*sections))
 
     def _config(self, *names: str) -> dict[str, str]:
-        """Settings of Redis, {} where this user may not ask. Raises what UNREACHABLE lists."""
+        """Settings of Redis, {} if this user may not ask. Raises what UNREACHABLE lists."""
         self.round_trips += 1
         try:
             return dict(self.client.config_get(*names))
@@ -364,7 +364,7 @@ class RedisLink:
         )
 
     def _limits_now(self) -> dict[str, str] | None:
-        """The limits of an argument, as far as this user may ask; None if Redis is away."""
+        """The limits of an argument, if this user may ask for them; None if Redis is away."""
         try:
             self.client.ping()
             return self._config(*_SIZE_LIMITS)

@@ -52,7 +52,7 @@ class Outdated(NamedTuple):
 
 
 GONE = bytes(8)
-"""The fingerprint of a page that stands for no other any more."""
+"""The fingerprint of a page that no longer stands for another page."""
 
 STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STATES}
 """Records of URLs that another worker fetched: their state is all that this worker knows."""

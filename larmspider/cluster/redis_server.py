@@ -60,7 +60,7 @@ _CONFIG = {
 
 
 def find_program() -> str:
-    """The program's path. Raises ConfigError where it is not installed."""
+    """The program's path. Raises ConfigError if it is not installed."""
     found = shutil.which(PROGRAM)
     if found is None:
         raise ConfigError(
@@ -79,7 +79,7 @@ class PrivateRedis:
     """Runs inside ``with``. ``fresh`` first deletes existing data. ``stopped()``: the command has
     to stop, and does not wait for the start any more.
 
-    Raises ConfigError, CrawlDirError where the server does not run.
+    Raises ConfigError, CrawlDirError if the server does not run.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class PrivateRedis:
 
     def tend(self) -> str:
         """Start the server again if it has ended, without waiting until it answers: a message, or
-        "". Raises CrawlDirError where it ends again and again."""
+        "". Raises CrawlDirError if it ends again and again."""
         if not (how := self._how_it_ended()):
             return ""
         message = f"{PROGRAM} ended{how}"
@@ -254,7 +254,7 @@ class PrivateRedis:
             return ""
         self._taken_over.close()
         self._taken_over = None
-        return "" if self._watch() else ", which an earlier run had left"
+        return "" if self._watch() else ", left by an earlier run"
 
     def _clear(self) -> None:
         if self._answers():
@@ -309,7 +309,7 @@ def changed_data(folder: Path) -> Iterator[tuple[Path, str]]:
         elif there != size:
             yield path, f"has {there:,} bytes, the last run left {size:,}"
         elif crc_of(path, 0, size) != crc:
-            yield path, "is not what its checksum says"
+            yield path, "does not match its checksum"
 
 
 def is_seal_lost(folder: Path) -> bool:

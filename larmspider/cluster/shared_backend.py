@@ -179,7 +179,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return list(loaded.counts)
 
     def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]:
-        """The records of those hosts that have one."""
+        """The records of these hosts, without hosts that have none."""
         found = {host: self._overlay.host(host) for host in hosts}
         return {host: record for host, record in found.items() if record is not None}
 
@@ -187,7 +187,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Give up partitions, which stay in Redis for the next owner. RuntimeError if one of their
         URLs is leased, or has finished without a commit.
 
-        Changes of the batch under way in queued URLs, and in the times of visits again, are
+        Changes of the batch under way in queued URLs, and in the times of revisits, are
         dropped; URLs that it has added are forwarded to the next owner.
         """
         gone = frozenset(partitions) & self.owned
@@ -290,8 +290,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return bool(int(length))
 
     def take_outdated(self) -> list[Outdated]:
-        """Pages in the directory of this worker that count no more, as the last commit read them.
-        To be taken out of the stores in the same batch, whose commit then forgets them."""
+        """Pages in the directory of this worker that no longer count, as read by the last commit.
+        Remove them from the stores in the same batch; its commit then forgets them."""
         lists, self._committer.outdated = self._committer.outdated, ()
         self._outdated += lists
         found = [page for packed in lists for page in unpack_outdated(packed)]
@@ -308,7 +308,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return outdated
 
     def count_visit(self) -> None:
-        """A visit again that the budget of the crawl pays."""
+        """A revisit that the budget of the crawl pays."""
         self._visits_new += 1
 
     @property

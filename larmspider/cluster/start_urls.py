@@ -137,7 +137,7 @@ class StartUrls:
             try:
                 urls = read_seeds(_url(value))
             except (ConfigError, ValueError, RecursionError) as error:  # the last by deep JSON
-                logger.warning("%s: one is no seed: %s", self.key, error)
+                logger.warning("%s: a value is not a seed: %s", self.key, error)
                 continue
             for url in urls:
                 yield page_request(self._crawler.spider, url)
@@ -169,5 +169,5 @@ def _url(value: bytes) -> str:
     if not isinstance(url, str) or not url.strip():
         raise ValueError("it holds no url")
     if url.strip().startswith("@"):
-        raise ValueError("files are not read for those who push seeds")
+        raise ValueError("a pushed seed cannot name a file")
     return url

@@ -78,7 +78,7 @@ END_LOOK_SECS = 0.5
 """Seconds between two looks whether the crawl is at its end, once this worker is quiescent."""
 BUDGET_LOOK_SECS = 1.0
 FACTOR = "factor"
-"""A field of the overrides in Redis. It is no host: hosts have a port."""
+"""A field of the overrides in Redis. It is not a host: hosts have a port."""
 
 
 class ClusterWorker:
@@ -391,12 +391,12 @@ class ClusterWorker:
             except BackendError as error:
                 self._break_off(str(error))
             except Exception as error:  # without this task the worker would do nothing, for ever
-                logger.critical("Worker %s cannot go on", self.name, exc_info=True)
+                logger.critical("Worker %s cannot continue", self.name, exc_info=True)
                 self._break_off(" ".join(f"{type(error).__name__}: {error}".split()))
 
     def _log_unreachable(self, error: Exception) -> None:
-        """Commits and the heartbeat report an outage; that Redis answers, and refuses, they may
-        never meet."""
+        """Commits and the heartbeat report an outage. If Redis answers, but refuses, they may never
+        notice."""
         if isinstance(error, redis.ResponseError) or not passing(error):
             self._complaints.tell(error)
         else:
@@ -433,7 +433,7 @@ class ClusterWorker:
         return self._refresh.began(mode, now, self._run_name)
 
     async def _fill_refresh(self) -> None:
-        """Plan visits again within the rest of the crawl's budget."""
+        """Plan revisits within the rest of the crawl's budget."""
         refresh = self._revisiting
         if not refresh.wants_budget or self._checkpointing.locked():
             return
@@ -511,7 +511,7 @@ class ClusterWorker:
         self._busy_hosts.came(moved)
         if names := [name for name in hosts if self.backend.partition_of(name) in moved]:
             logger.info(
-                "From a worker with more to do %s came here: %s%s",
+                "Took over %s from a busier worker: %s%s",
                 counted(len(names), "host"),
                 ", ".join(names[:5]),
                 ", ..." if names[5:] else "",
@@ -582,8 +582,8 @@ class ClusterWorker:
             absent = await asyncio.to_thread(self.ended_workers) if self._revisiting.mode else []
             if left := await asyncio.to_thread(self._outdated, absent):
                 logger.warning(
-                    "Pages that were taken out, or have newer versions, are in the directories of"
-                    " workers that do not run: %s. They count no more once these have run",
+                    "Directories of workers that are not running still have pages that were"
+                    " removed or have newer versions: %s. Run these workers to drop the pages",
                     ", ".join(left),
                 )
 

@@ -24,8 +24,8 @@ class Command(LarmCommand):
         return (
             "Copy the directory of a crawl, or the home of a server, into FILE, which ends in .tar"
             " or .tar.zst (compressed). Crawls and server may run meanwhile. Secrets and tokens"
-            " stay out; of the server's tokens there are hashes. larmspider restore FILE DIR"
-            " unpacks it (docs/backup.md)."
+            " are left out, but hashes of the server's tokens are in it. larmspider restore FILE"
+            " DIR unpacks it (docs/backup.md)."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""scrapy compact: gives back the space of old versions and of pages that were taken out."""
+"""scrapy compact: frees the space of old versions and of removed pages."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from larmspider.workdir.removals import Removals
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Give back the space of old versions and of pages that were taken out"
+        return "Free the space of old versions and of removed pages"
 
     def long_desc(self) -> str:
         return (
-            "Give back the space that old versions of pages, and removed pages, have in page files,"
-            " logs and search index. Pages that left by themselves stay for 30 days, so that"
-            f" '{program.NAME} page URL --at DATE' has them. No crawl may run there meanwhile."
-            " It needs free"
-            " space for the files that it rewrites."
+            "Free the space of old versions of pages, and of removed pages, in page files, logs and"
+            " search index. Pages that the crawl removed stay for 30 days, for"
+            f" '{program.NAME} page URL --at DATE'. No crawl may run there meanwhile. The command"
+            " needs free space for the files that it rewrites."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

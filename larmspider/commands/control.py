@@ -32,9 +32,9 @@ ACTS: Mapping[str, tuple[Sequence[str], str]] = {
     "delay": (("host", "seconds"), "seconds between two requests to one host"),
     "slow": (("factor",), "a factor for all delays; 1 is normal"),
     "pause": ((), "hand nothing out"),
-    "resume": ((), "go on"),
+    "resume": ((), "continue"),
     "stop": ((), "end this run; the same command continues the crawl"),
-    "pause-host": (("host",), "do not ask one host"),
+    "pause-host": (("host",), "send no requests to one host"),
     "resume-host": (("host",), "ask it again"),
     "retry-host": (("host",), "forget its failures"),
     "purge-host": (("host",), "refuse its queued URLs"),
@@ -64,8 +64,8 @@ class Command(LarmCommand):
             for name, (wanted, what) in ACTS.items()
         )
         return (
-            f"Without ACT: what is in force. The acts are {acts}. HOST is host:port, as in scrapy"
-            f" hosts; '{DEFAULT}' in place of a number is what the settings say."
+            f"Without ACT, show what is in force. The acts are {acts}. HOST is host:port, as in"
+            f" scrapy hosts; '{DEFAULT}' in place of a number restores the value of the settings."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ class Command(LarmCommand):
         crawl = self.open_crawl()
         run_state = RunState.of(crawl.path)
         if run_state.state is not State.RUNNING:
-            raise CrawlDirError(f"{run_state.sentence} Nothing runs that could be controlled.")
+            raise CrawlDirError(f"{run_state.sentence} No crawl runs that could be controlled.")
         controller = RemoteController(lambda: [part.path for part in crawl.parts])
         if not args:
             self._show(asyncio.run(self._gauges(controller)), run_state, as_json=opts.json)
@@ -122,7 +122,7 @@ def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
     """The form that the action of the arguments sends. Raises ConfigError."""
     name, values = args[0], args[1:]
     if name not in ACTS:
-        raise ConfigError(f"{name!r} is no act: expected one of {', '.join(ACTS)}")
+        raise ConfigError(f"{name!r} is not an act: expected one of {', '.join(ACTS)}")
     wanted = ACTS[name][0]
     if name == "seeds":
         values = [" ".join(values)] if values else []
@@ -168,7 +168,7 @@ def _in_force(gauges: Gauges, run_state: RunState) -> Iterator[tuple[str, str]]:
     yield "scope", gauges.scope or "the hosts of the seeds"
     if orders.factor != 1.0:
         until = _until("factor" in orders.for_run)
-        yield "slow", f"all delays are {orders.factor:g} times as long as the rules say{until}"
+        yield "slow", f"all delays are multiplied by {orders.factor:g}{until}"
     for name, own in sorted(orders.hosts.items()):
         yield "host", f"{name} {_order(own)}"
 

@@ -3,7 +3,7 @@
 Exit status 0: the crawl ended, or was stopped by a signal; 1: it stopped because of an error or a
 second signal, or stored nothing; 2: bad arguments or settings, nothing was begun; 75: temporary
 failure (other workers have taken over from this one, or Redis or a receiver is away). The summary
-is in LOG_FILE too, as scrapyd shows nothing else of a job.
+is in LOG_FILE too, because scrapyd shows nothing else of a job.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _table(file: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file}: is no TOML: {error}") from None
+        raise ConfigError(f"{file}: is not TOML: {error}") from None
 
 
 ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
@@ -123,12 +123,12 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
     ),
     "pushed": (
         ("URL",),
-        "the state of a document that was pushed",
+        "the state of a pushed document",
         lambda url: Asked("GET", f"/index?url={quote(url, safe='')}"),
     ),
     "unpush": (
         ("URL",),
-        "take a document out that was pushed",
+        "remove a pushed document",
         lambda url: Asked("DELETE", f"/index?url={quote(url, safe='')}"),
     ),
     "audit": ((), "the last acts", lambda: Asked("GET", "/audit")),
@@ -172,7 +172,7 @@ class Command(LarmCommand):
             self._push(args[1:], opts)
             return
         if not args or args[0] not in ACTS:
-            given = f"{args[0]!r} is no act: " if args else ""
+            given = f"{args[0]!r} is not an act: " if args else ""
             raise ConfigError(f"{given}expected one of {', '.join((*ACTS, 'push'))}")
         wanted, _, asked_of = ACTS[args[0]]
         if len(args) - 1 != len(wanted):

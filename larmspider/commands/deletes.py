@@ -29,16 +29,15 @@ class Command(LarmCommand):
         return "[options]"
 
     def short_desc(self) -> str:
-        return "List pages that are gone and wait for approval; approve a list"
+        return "List missing pages that wait for approval; approve a list"
 
     def long_desc(self) -> str:
         return (
-            "Pages wait where more are gone than the brake lets go, where they are out of a"
-            " scope that was narrowed, or where they are not as they were for more than 7 days,"
-            " whatever keeps them (canaries, a login, robots.txt, errors). Each list is shown with"
-            " its reasons and samples. Hosts that have not answered for 7 days, and hosts that have"
-            " moved, are named. Pages that have left by themselves are"
-            " fetched again with --undo."
+            "Pages wait for approval if the brake holds them, if the scope was narrowed, or if"
+            " their removal has not been decided for more than 7 days (canaries, a login,"
+            " robots.txt, errors). Each list has its reasons and samples. Hosts without an answer"
+            " for 7 days, and hosts that have moved, are listed too. --undo fetches pages again"
+            " that the crawl has removed."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -52,7 +51,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--undo",
             metavar="URL|PATTERN|HOST",
-            help="fetch these pages, which have left by themselves, again",
+            help="fetch these pages again, which the crawl had removed",
         )
         parser.add_argument(
             "-n", type=int, metavar="N", default=SAMPLES, help=f"pages a list (default {SAMPLES})"
@@ -127,10 +126,9 @@ class Command(LarmCommand):
         entries = find_gone(crawl, rule)
         if not entries:
             raise ConfigError(
-                f"--undo {text}: expected pages that have left by themselves, as deleted.log in"
-                f" {crawl.path} has it, and that are not known again; {program.NAME} remove"
-                " --undo brings"
-                " back pages that an operator has removed"
+                f"--undo {text}: expected pages that the crawl has removed (deleted.log in"
+                f" {crawl.path}) and has not found again since; {program.NAME} remove --undo"
+                " brings back pages that an operator has removed"
             )
         if RunState.of(crawl.path).state is State.RUNNING:
             controller = RemoteController(lambda: [part.path for part in crawl.parts])

@@ -22,8 +22,9 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "The end of FILE says how: .jsonl, .csv or .parquet; pages also .warc.gz, hosts also"
-            " .graphml, passages only .jsonl. A crawl may be running meanwhile (docs/export.md)."
+            "The ending of FILE sets the format: .jsonl, .csv or .parquet; pages also .warc.gz,"
+            " hosts also .graphml, passages only .jsonl. The crawl may run meanwhile"
+            " (docs/export.md)."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

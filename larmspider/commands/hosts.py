@@ -119,9 +119,9 @@ class Command(LarmCommand):
             share = f"{mirror.equal} of {counted(mirror.common, 'common page')} equal"
             print(f"{printable(mirror.line)}    {share}, {accepted}")
         if opts.accept:
-            print("It counts for a crawl that begins; -a fresh=force starts this one over.")
+            print("It takes effect in a new crawl; -a fresh=force starts this one over.")
         elif not found:
-            print("No host has the pages of another one, but those whose lines are accepted.")
+            print("No mirrors but those whose lines are accepted.")
 
 
 def _why_stopped(crawl: CrawlDir) -> str:

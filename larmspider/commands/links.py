@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MOST = 1_000
 FEW_PAGES = 1_000
-"""A crawl with this many stored pages is read for fragments without being told: 1 s."""
+"""In crawls of up to this number of stored pages, fragments are checked by default: 1 s."""
 
 
 class Command(LarmCommand):
@@ -43,7 +43,7 @@ class Command(LarmCommand):
         return "[options]"
 
     def short_desc(self) -> str:
-        return "List broken links with their pages, URLs of one page, or the most linked pages"
+        return "List broken links, duplicate URLs, or the most linked pages"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -59,7 +59,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--aliases",
             action="store_true",
-            help="URLs that are not fetched, as another URL gives the same page, and why",
+            help="URLs that are not fetched because another URL gives the same page",
         )
         parser.add_argument("--csv", action="store_true", help="print CSV, one row a page")
         parser.add_argument(

@@ -28,7 +28,7 @@ class Command(LarmCommand):
         return (
             "Speaks the Model Context Protocol on standard input and output, or over HTTP, with the"
             " tools search and read. It asks a larmspider server with a token: LARMSPIDER_TOKEN or"
-            " --token-file. Assistants see what the person of the token may see"
+            " --token-file. Assistants see what the token's owner may see"
             " (docs/search-api.md)."
         )
 

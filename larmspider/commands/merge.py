@@ -22,13 +22,13 @@ class Command(LarmCommand):
         return "[options] DIR"
 
     def short_desc(self) -> str:
-        return "Make one directory of the directories of many workers"
+        return "Merge the directories of many workers into one"
 
     def long_desc(self) -> str:
         return (
-            "Make one directory DIR from the workers' directories in LARM_DIR and in --shard: logs,"
-            " page files and search index. All commands that read a crawl read it; no crawl"
-            " continues in it. The workers' directories stay as they are, and none of them may work"
+            "Merge the workers' directories in LARM_DIR and --shard into one directory DIR: logs,"
+            " page files and search index. All commands that read a crawl can read DIR; no crawl"
+            " can continue there. The workers' directories stay unchanged, and no worker may run"
             " meanwhile."
         )
 

@@ -44,26 +44,26 @@ _EVERY = object()
 
 
 class Command(LarmCommand):
-    stopped = "stopped; the same command goes on"
+    stopped = "stopped; the same command continues"
 
     def syntax(self) -> str:
         return "[options]"
 
     def short_desc(self) -> str:
-        return "Show what waits for receivers (SQL, search servers, ...); send it"
+        return "Show or send the pages that wait for receivers (SQL, search servers, ...)"
 
     def long_desc(self) -> str:
         return (
-            "Show of each receiver in ITEM_PIPELINES what it has taken, what it has refused and"
-            " what waits for it. With --send, what waits is sent until all have taken it, or one"
-            " cannot be reached. A crawl that runs sends by itself. With --fill all stored pages go"
-            " to a receiver that was added late, or restored from a backup; with --retry-dead"
-            " dead letters are sent again. Both may run beside the crawl."
+            "Show how many pages each receiver in ITEM_PIPELINES has taken and refused, and how"
+            " many wait for it. --send sends waiting pages until all receivers have taken them, or"
+            " a receiver cannot be reached; a running crawl sends them by itself. --fill sends all"
+            " stored pages to a receiver that was added late, or restored from a backup."
+            " --retry-dead sends dead letters again. Both may run while the crawl runs."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--send", action="store_true", help="send what waits")
+        parser.add_argument("--send", action="store_true", help="send waiting pages")
         parser.add_argument(
             "--fill",
             metavar="NAME",
@@ -79,7 +79,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--reindex",
             action="store_true",
-            help="let OpenSearch copy what it has into a new index with the mapping of now",
+            help="let OpenSearch copy its documents into a new index with the current mapping",
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -121,8 +121,8 @@ class Command(LarmCommand):
             for crawl in crawls:
                 for name, (done, total) in unfinished(crawl).items():
                     print(
-                        f"{name}: a fill has come to {done:,} of {total:,} pages and deletes in"
-                        f" {crawl}; {program.NAME} outbox --fill {name} goes on"
+                        f"{name}: unfinished fill, {done:,} of {total:,} pages and deletes in"
+                        f" {crawl}; {program.NAME} outbox --fill {name} continues it"
                     )
         if opts.send and any(one.waiting for one in found.values()):
             listed = {one.__name__ for one in self._receivers()}
@@ -145,7 +145,7 @@ class Command(LarmCommand):
         """Raises ConfigError for a receiver that is not in the settings."""
         found = {one.__name__: one for one in self._receivers()}
         if name not in found:
-            listed = f"expected {' or '.join(found)}" if found else "no receiver is there"
+            listed = f"expected {' or '.join(found)}" if found else "it has no receivers"
             raise ConfigError(
                 f"{option} {name}: no receiver of this name is in ITEM_PIPELINES: {listed}; the"
                 " settings of the crawl are named by SCRAPY_SETTINGS_MODULE"
@@ -225,7 +225,7 @@ class Command(LarmCommand):
                 receiver.close()
 
     def _send(self, crawl: Path) -> None:
-        """Send until nothing is left, or nothing can be sent any more. Raises ConfigError."""
+        """Send until nothing is left, or nothing more can be sent. Raises ConfigError."""
         assert self.settings is not None
         directory, committed = crawl / FOLDER, read_committed(crawl / FOLDER)
         for receiver in self._receivers():
@@ -251,7 +251,7 @@ def _again_in_words(name: str, counts: Mapping[str, int]) -> str:
     pages = counted(counts["sent"], "page or delete", "pages and deletes")
     refused = f", {counted(counts['dead'], 'dead letter')}" if counts["dead"] else ""
     kept = counts["kept"]
-    left = f"; {counted(kept, 'dead letter')} of pages that are not stored any more" if kept else ""
+    left = f"; {counted(kept, 'dead letter')} of pages that are no longer stored" if kept else ""
     return f"{name}: {pages} sent{refused}{left}"
 
 

@@ -39,8 +39,8 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Read all stored pages again, by the readers and rules of today, and rebuild the search"
-            " index; no request is made. The old index is searched until the new one is complete."
+            "Read all stored pages again with the current readers and rules, and rebuild the search"
+            " index; no request is made. Searches use the old index until the new one is complete."
             " No crawl may write there meanwhile. The same as"
             f" {program.NAME} crawl intranet -a refresh=index."
         )
@@ -59,7 +59,7 @@ class Command(LarmCommand):
             print_json({"version": INDEX_FORMAT, "pages": made})
             return
         for path, pages in made.items():
-            print(f"{path}: the search index is new, {counted(pages, 'page')}")
+            print(f"{path}: search index rebuilt, {counted(pages, 'page')}")
 
     def _rebuild(self, crawl: CrawlDir, restricted: Collection[str]) -> int:
         settings = self.settings

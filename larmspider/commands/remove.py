@@ -34,15 +34,15 @@ class Command(LarmCommand):
         return "[options] [URL|PATTERN|HOST]"
 
     def short_desc(self) -> str:
-        return "Take pages out of the search for good (a dry run without --yes)"
+        return "Remove pages from the search for good (a dry run without --yes)"
 
     def long_desc(self) -> str:
         return (
-            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or all pages whose"
-            " whole URL fits a regular expression out of the search, at once; they are never"
-            " fetched again. Without --yes it only lists them. Without an argument: the removed"
-            f" pages. A running crawl does it itself. '{program.NAME} compact' deletes their"
-            " stored copies."
+            "Remove a page, the pages of a host (wiki, wiki:8080, *.old.example) or all pages whose"
+            " whole URL matches a regular expression from the search, at once; they are never"
+            " fetched again. Without --yes the pages are only listed. Without an argument, list the"
+            f" removed pages. A running crawl removes them itself. '{program.NAME} compact' deletes"
+            " their stored copies."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ class Command(LarmCommand):
             "--erase", action="store_true", help=f"with --yes: run '{program.NAME} compact' at once"
         )
         parser.add_argument(
-            "--undo", action="store_true", help="fetch again what was taken out with this argument"
+            "--undo", action="store_true", help="fetch the pages again that this argument removed"
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -64,7 +64,7 @@ class Command(LarmCommand):
         removals = Removals.read(crawl.path)
         if not args and not opts.undo:
             rules = [f"{rule.kind} {rule.what}" for rule in removals.rules]
-            self._print(opts, {"removed": rules}, "\n".join(rules) or "Nothing was taken out")
+            self._print(opts, {"removed": rules}, "\n".join(rules) or "Nothing was removed")
             return
         rule = Rule.of(one_argument(args, "URL, pattern or host"), crawl.forms)
         if opts.undo:
@@ -81,11 +81,11 @@ class Command(LarmCommand):
             )
         if runs:
             Removals(removals.path, [*removals.rules, rule]).write()
-            left = f"{counted(len(found.pages), 'page')} taken out"
+            left = f"{counted(len(found.pages), 'page')} removed"
             done = self._ask(crawl, rule, left)
         else:
             pages = take_out_now(crawl, rule, self._settings)
-            done = f"{counted(pages, 'page')} taken out, and never fetched again"
+            done = f"{counted(pages, 'page')} removed, and never fetched again"
             if opts.erase:
                 heap_bytes = heap_bytes_of(self._settings)
                 versions = options.integer(self._settings, "LARM_VERSIONS", minimum=0)
@@ -108,7 +108,7 @@ class Command(LarmCommand):
             raise ConfigError(f"{rule.what}: these are all {pages}: expected --yes for that")
         others = counted(len(found.others), "further URL")
         urls = [entry.url for entry, _ in found.pages]
-        lines = [f"{pages} and {others} would be taken out; --yes does it", *urls[:SHOWN]]
+        lines = [f"{pages} and {others} would be removed; --yes removes them", *urls[:SHOWN]]
         if len(urls) > SHOWN:
             lines.append(f"and {len(urls) - SHOWN:,} more")
         self._print(opts, {"pages": urls, "others": len(found.others)}, "\n".join(lines))
@@ -135,8 +135,8 @@ class Command(LarmCommand):
         except HttpError as refused:
             if str(refused) == NOT_REACHED:
                 return (
-                    f"{later} with the checkpoints that come: the crawl, which has no server that"
-                    " could be asked, goes by removed.txt"
+                    f"{later} with the next checkpoints: the crawl has no web server to ask, and"
+                    " reads removed.txt"
                 )
             raise ConfigError(str(refused).removeprefix("Refused: ")) from None
 
@@ -145,7 +145,7 @@ class Command(LarmCommand):
     ) -> None:
         if rule not in removals.rules:
             raise ConfigError(
-                f"{rule.kind} {rule.what} was not taken out: expected a line of {removals.path}"
+                f"{rule.kind} {rule.what} was not removed: expected a line of {removals.path}"
             )
         if self._runs(crawl):
             Removals(removals.path, [one for one in removals.rules if one != rule]).write()

@@ -23,7 +23,7 @@ class Command(LarmCommand):
     def long_desc(self) -> str:
         return (
             "Unpack FILE, which larmspider backup has made, into DIR, which is new or empty. DIR"
-            " has its name once all of it is there and unchanged (docs/backup.md)."
+            " gets its name once everything is unpacked and verified (docs/backup.md)."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

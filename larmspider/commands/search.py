@@ -88,25 +88,25 @@ class Command(LarmCommand):
         parser.add_argument(
             "--copies",
             action="store_true",
-            help="show copies of a page as hits of their own",
+            help="show copies of a page as separate hits",
         )
         parser.add_argument(
             "--sort",
             choices=("relevance", "date"),
             default="relevance",
-            help="by date: the newest first, of pages with all the words",
+            help="sort by date, newest first; only pages with all the words",
         )
         parser.add_argument(
             "--unreachable",
             choices=REACH,
             default=REACH[0],
-            help="pages that were not reached at their last visit: show them behind others (yes),"
+            help="pages that were not reached at their last visit: show them after others (yes),"
             " leave them out (no), or show them alone (only)",
         )
         parser.add_argument(
             "--why",
             metavar="URL",
-            help="show why this page is where it is among the hits, or is none of them",
+            help="explain the place of this page among the hits, or why it is not a hit",
         )
         parser.add_argument(
             "--since",
@@ -208,7 +208,7 @@ def _print(results: Results) -> None:
         print(f"{printable(said)} (--exact: as typed)")
     for word in results.no_filters:
         name = word.partition(":")[0]
-        print(f"{printable(name)}: is no filter; searched for {printable(word)} as a word")
+        print(f"{printable(name)}: is not a filter; searched for {printable(word)} as a word")
     if results.also:
         print(f"Searched too: {printable(', '.join(results.also))} (--exact: as typed)")
     for number, hit in enumerate(results.hits, results.request.offset + 1):

@@ -115,7 +115,7 @@ class Command(LarmCommand):
         for one in source.all:
             print(f"{one.name}: {one.run_state.sentence}" if others else one.run_state.sentence)
         unserved = [
-            f"LARM_COLLECTIONS: {path} is none of the directories that are served"
+            f"LARM_COLLECTIONS: {path} is not one of the served directories"
             for path in named
             if not any(_is_same(path, served) for served in paths)
         ]

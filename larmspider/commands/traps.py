@@ -25,9 +25,9 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Each class of URLs that gave nothing new is shown with its last pages and what they"
-            " repeat, how many URLs wait, and a rule for LARM_KNOWN_PATHS_FILE that fits all of it"
-            " and nothing else that was fetched."
+            "List each class of URLs without new pages: its last pages and the pages that they"
+            " repeat, the number of held URLs, and a rule for LARM_KNOWN_PATHS_FILE that matches"
+            " all URLs of the class, and no other fetched URL."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--reject",
             metavar="CLASS",
-            help="this class is no trap: this crawl fetches its URLs",
+            help="this class is not a trap: this crawl fetches its URLs",
         )
         parser.add_argument(
             "-n", type=int, metavar="N", help="only the N classes with most held URLs (default all)"
@@ -66,7 +66,7 @@ class Command(LarmCommand):
         if opts.reject is not None:
             trap = _named("--reject", opts.reject, traps)
             reject(trap, crawl)
-            done = f"{trap.name}: no trap. {counted(trap.held, 'URL')} of it will be fetched."
+            done = f"{trap.name}: not a trap. {counted(trap.held, 'held URL')} will be fetched."
         if done:
             print_json({"done": done}) if opts.json else print(printable(done))
         elif opts.json:

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 
 class Command(LarmCommand):
-    stopped = "stopped; the same command begins again"
+    stopped = "stopped; the same command starts over"
 
     def short_desc(self) -> str:
         return "Check the stored data of a crawl, and repair damage"
 
     def long_desc(self) -> str:
         return (
-            "Hold stored bodies against their digests, logs against their columns, checksums and"
-            " positions, and the search index and the frontier against both. Each damage is listed;"
-            " the exit status is 1 then. With --repair damaged pages are due (the next run with"
+            "Compare stored bodies with their digests, logs with their columns, checksums and"
+            " positions, and the search index and the frontier with both. If damage is listed,"
+            " the exit status is 1. With --repair, damaged pages become due (the next run with"
             " refresh= fetches them), indexes are rebuilt, and remaining damage is listed with the"
-            " command that mends it. No crawl may run there meanwhile."
+            " command that repairs it. No crawl may run there meanwhile."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -121,7 +121,7 @@ class Command(LarmCommand):
             return found, left
 
     def _make_due(self, root: Path, due: Mapping[bytes, str]) -> list[str]:
-        """Make pages due in Redis, for a crawl that workers share."""
+        """Make pages due in Redis if workers share the crawl."""
         assert self.settings is not None
         try:
             crawl = open_crawl(root, (), self.settings)
@@ -165,13 +165,13 @@ class Command(LarmCommand):
         due = len({key for found in every for key in found.due})
         print(f"{pages}: {counted(number, 'damage')}, {counted(due, 'page')} to be fetched again")
         if not opts.repair:
-            print(f"{program.NAME} verify --repair mends what it can")
+            print(f"{program.NAME} verify --repair repairs what it can")
             return
         for line in left:
-            print(f"not mended: {printable(line)}")
+            print(f"not repaired: {printable(line)}")
         if not left:
             more = "; the next run with -a refresh=due or all fetches the pages" if due else ""
-            print(f"all is mended{more}")
+            print(f"everything is repaired{more}")
 
 
 def _unreadable(path: Path) -> str | None:

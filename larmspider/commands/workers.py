@@ -82,7 +82,7 @@ class Command(ScrapyCommand):
         )  # fmt: skip
         parser.add_argument(
             "--file", metavar="FILE",
-            help="a crawl file (docs/server.md); what -a and -s say comes first",
+            help="a crawl file (docs/server.md); -a and -s override it",
         )  # fmt: skip
         parser.add_argument(
             "--rebuild", action="store_true",

@@ -41,7 +41,8 @@ ONCE = frozenset({"seeds"})
 
 
 class RemoteController:
-    """Controller of `scrapy serve`. Reads web.json at each request, as a crawl may begin or end.
+    """Controller of `scrapy serve`. Reads web.json at each request, because a crawl may begin or
+    end.
 
     With many workers, whose directories ``directories`` returns, gauges are added up, and each
     worker gets each action; workers that do not own a host keep its overrides for later.

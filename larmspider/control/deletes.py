@@ -194,10 +194,10 @@ def why_it_stays(page: Waiting) -> str:
 
 
 _STAYS: Mapping[str, str] = {
-    Observation.FAILED: "an error or no answer never takes a page out by itself",
-    Observation.LOCKED: "401 and 403 never take a page out by themselves",
-    Observation.LOGIN: "a login form never takes a page out by itself",
-    Observation.EMPTY: "an empty answer never takes a page out by itself",
+    Observation.FAILED: "an error or no answer never removes a page by itself",
+    Observation.LOCKED: "401 and 403 never remove a page by themselves",
+    Observation.LOGIN: "a login form never removes a page by itself",
+    Observation.EMPTY: "an empty answer never removes a page by itself",
 }
 
 
@@ -242,12 +242,12 @@ def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -
         write_approved(path, approved)
     if dead is not None:
         return (
-            f"{counted(dead.pages, 'page')} of {name} approved: the next refresh asks the host once"
-            " more, and takes them out if it still does not answer"
+            f"{counted(dead.pages, 'page')} of {name} approved: the next refresh tries the host"
+            " once more, and removes the pages if it still does not answer"
         )
     return (
         f"{counted(len(rows), 'page')} of {name} approved: the next refresh visits each once more,"
-        " and takes out those that are still gone"
+        " and removes the pages that are still gone"
     )
 
 

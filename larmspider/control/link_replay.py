@@ -6,8 +6,8 @@
 
 It queues URLs that were rejected before and pass the filters now: links of stored pages, and URLs
 that were refused while they waited, because they were out of the scope. nofollow is read again from
-the stored page, as no log has it; the depth of a page comes from the frontier. A link that the
-frontier knows is left alone. A replay may therefore be repeated, and is, after an interrupted one.
+the stored page, because no log has it; the depth of a page comes from the frontier. Links that the
+frontier knows are not queued. A replay may therefore be repeated, as after an interruption.
 
 With many workers each replays the log of its own directory.
 """
@@ -260,7 +260,7 @@ class _StoredPages:
         self._met: dict[str, StoredPage] = {}
 
     def follow(self, url: str) -> StoredPage | None:
-        """The page of that URL, None where it neither came lately nor comes soon."""
+        """The page of that URL, None if it neither came lately nor comes soon."""
         met = self._met
         if url in met:
             return met[url]

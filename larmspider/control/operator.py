@@ -274,7 +274,7 @@ class OperatorExtension:
         worker, kept = self._scheduler.worker, True
         if worker is not None and "everywhere" in form and keep:
             kept = await asyncio.to_thread(worker.overrides.keep_factor, factor)
-        done = f"all delays are {factor:g} times as long as the rules say"
+        done = f"all delays are multiplied by {factor:g}"
         return done + _until(keep) + ("" if kept else UNSHARED)
 
     async def _threads(self, form: Form) -> str:
@@ -326,7 +326,7 @@ class OperatorExtension:
             for number in take_out(found, stores, backend):
                 pages += number
                 await asyncio.sleep(0)
-        return f"{counted(pages, 'page')} taken out, and never fetched again"
+        return f"{counted(pages, 'page')} removed, and never fetched again"
 
     async def _queue_again(self, form: Form) -> str:
         """Pages that have left by themselves."""

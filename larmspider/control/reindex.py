@@ -68,8 +68,8 @@ def reindex(
 
 
 def _sources_of(crawl: CrawlDir, settings: BaseSettings) -> Sources:
-    """The sources of rights. The crawl's own settings stand in for those that are not set here: a
-    command without them opens no page."""
+    """The sources of rights. A setting that is not set here has the crawl's own value, so that a
+    command without these settings makes no page public."""
     whole, was = settings.copy(), crawl.settings
     for name in _RIGHTS:
         if options.typed(settings, name) == options.defaults()[name] and name in was:
@@ -78,8 +78,8 @@ def _sources_of(crawl: CrawlDir, settings: BaseSettings) -> Sources:
 
 
 def restore_unreached(crawl: CrawlDir) -> None:
-    """If no readable file says which pages were not reached, write what the frontier knows. Raises
-    CrawlDirError, OSError."""
+    """If no readable file lists the pages that were not reached, write the list from the frontier.
+    Raises CrawlDirError, OSError."""
     marks = UnreachedLog(crawl.index_dir)
     if marks.is_new:
         for missed in missed_pages(crawl.path, crawl.forms):
@@ -89,7 +89,7 @@ def restore_unreached(crawl: CrawlDir) -> None:
 
 
 class RebuildLog:
-    """Says how far a rebuild is, every 5 s."""
+    """Shows the progress of a rebuild every 5 s."""
 
     def __init__(self, directory: Path, say: Callable[[str], object]) -> None:
         self._say = say

@@ -3,7 +3,7 @@
     found = find(crawl, Rule.of("http://wiki/hr/.*", crawl.forms))
     take_out(found, stores, backend)             # in a running crawl, for `scrapy remove`
     take_out_now(crawl, rule, settings)          # no crawl runs
-    queue_now(crawl, find_gone(crawl, rule), settings)    # pages that left by themselves
+    queue_now(crawl, find_gone(crawl, rule), settings)    # pages that the crawl removed
 
 Each page leaves the search and the counts, and its URL is refused from then on. The next `scrapy
 compact` removes its data from the logs and page files.
@@ -157,7 +157,7 @@ def put_back_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
 
 
 def find_refused(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
-    """The URLs that were taken out and that the rule fits."""
+    """The URLs that were removed and that the rule fits."""
     with crawl.frontier() as frontier:
         return [
             _entry(visit.url, forms, key, visit.depth)

@@ -342,7 +342,7 @@ def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
 
 
 def _committed_ends(found: Findings) -> dict[Path, int]:
-    """How many bytes of each file were committed, of those whose positions the frontier has."""
+    """The committed bytes of each file whose position the frontier has."""
     with CrawlDir(found.path).frontier() as frontier:
         positions = {} if frontier is None else frontier.positions()
     ends = {}
@@ -357,7 +357,7 @@ def _committed_ends(found: Findings) -> dict[Path, int]:
 
 def _pack_foreign(file: Path, end: int | None, holes: Iterable[tuple[int, int]]) -> None:
     """Rewrite a compressed file of another crawl with ``end`` bytes inside, so that the next start
-    finds its position. Its lines in ``holes`` are no records of this crawl."""
+    finds its position. Its lines in ``holes`` are not records of this crawl."""
     draft = file.with_name(f"{file.name}.mended")
     with draft.open("wb") as out:
         for piece in _foreign_pieces(file, end, [*holes]):
@@ -581,7 +581,7 @@ def _rebuild_log_index(path: Path, settings: BaseSettings) -> Iterator[str]:
 def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterator[str]:
     crawl = CrawlDir(found.path)
     if "store.log" not in {name for names in stores_in(crawl.manifest).values() for name in names}:
-        yield f"{crawl.index_dir}: there are no page files to make it of: put it back"
+        yield f"{crawl.index_dir}: it cannot be rebuilt without page files: put it back"
         return
     if found.anchors_lost:
         shutil.rmtree(crawl.index_dir / "anchors", ignore_errors=True)

@@ -7,7 +7,7 @@ that were outside the old one.
 The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
 in a thread, and refused slice by slice; then once more, for URLs found meanwhile. Then the
 links of links.log are judged again (link_replay.py), as at the start of a run whose seeds, scope or
-filters are others. The new scope is kept with the frontier and stays when the crawl is continued.
+filters have changed. The new scope is kept with the frontier and stays when the crawl is continued.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _first_out_of(
         if pattern.engine != "re2" and now - began > LONGEST_MATCH_SECS:
             raise ConfigError(
                 f"the scope: pattern {pattern.text!r} takes {now - began:.1f} s for the queued URL"
-                f" {entry.normalized[:200]}, and RE2 does not take it; expected a pattern that RE2"
-                f" takes, or that needs less than {LONGEST_MATCH_SECS:g} s for a URL"
+                f" {entry.normalized[:200]}, and RE2 does not support it; expected a pattern that"
+                f" RE2 supports, or that takes less than {LONGEST_MATCH_SECS:g} s for a URL"
             )
         if time.monotonic() > end:
             return out, number
@@ -175,7 +175,7 @@ class ScopeChange:
         self._scheduler.wake()
         if not sweep.cancelled() and (error := sweep.exception()) is not None:
             # crawl.json says that it is still to be done: the next run begins again
-            logger.error("The search for URLs that are in scope now broke off: %r", error)
+            logger.error("The search for URLs that are in scope now failed: %r", error)
 
     async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
         """Judge the links of links.log again; ``running``: also links that were being stored with
@@ -203,8 +203,8 @@ class ScopeChange:
                 for name in left
             )
             logger.warning(
-                "The links that workers found which do not run now are not judged again: start"
-                " these too, with resume=anyway: %s",
+                "Links that were found by workers which are not running are not judged again. Start"
+                " these workers too, with resume=anyway: %s",
                 shown,
             )
 

@@ -60,7 +60,7 @@ class CrawledPage:
     @property
     def body_file(self) -> Path | None:
         """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for others.
-        Raises CrawlDirError where it is gone."""
+        Raises CrawlDirError if it is gone."""
         return self._crawl.directory.body_file(self._stored)
 
     @property
@@ -120,7 +120,7 @@ class Crawl:
                     yield page
 
     def page(self, url: str) -> CrawledPage | None:
-        """The page of a URL, in any of its spellings; None where none is stored."""
+        """The page of a URL, in any of its spellings; None if none is stored."""
         check_bodies(self.directory)
         stored = self.directory.stored(self.directory.forms(url).exact)
         if stored is None:
@@ -182,7 +182,7 @@ def open_crawl(path: str | PathLike[str] = "crawl", shards: Sequence[str] = ()) 
 
 
 def _matcher(host: str) -> Callable[[str], object]:
-    """Whether a URL is of a host, with its port or without."""
+    """Whether a URL belongs to a host, with its port or without."""
     if not host:
         return lambda _: True
     matches = host_matcher(host)

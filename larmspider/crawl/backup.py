@@ -83,7 +83,7 @@ def check_target(file: Path, source: Path) -> None:
     if file.exists() or file.is_symlink():
         raise ConfigError(f"{file} exists: a backup overwrites nothing")
     if not file.parent.is_dir():
-        raise ConfigError(f"{file.parent} is no folder")
+        raise ConfigError(f"{file.parent} is not a folder")
     if file.resolve().is_relative_to(source.resolve()):
         raise ConfigError(f"{file} would lie in {source}: expected a place outside of it")
 
@@ -99,7 +99,7 @@ def size_of(folder: Path) -> int:
 
 
 class BackupFile:
-    """The tar file. It has its name once it is complete and on the disk; ``notes`` say what it
+    """The tar file. It gets its name once it is complete and on the disk; ``notes`` list what it
     lacks."""
 
     def __init__(self, path: Path, kind: str, say: Say, expected: int = 0) -> None:
@@ -152,7 +152,7 @@ class BackupFile:
             sync_folder(self.path.parent)
 
     def add(self, name: str, content: IO[bytes], length: int, mode: int, modified: float) -> None:
-        """Add ``length`` bytes of a file. Raises OSError where it has fewer."""
+        """Add ``length`` bytes of a file. Raises OSError if it has fewer."""
         member = tarfile.TarInfo(name)
         member.size, member.mode, member.mtime = length, mode & 0o777, int(modified)
         self._sum.update(f"{name}\0{length}\0".encode("utf-8", "surrogateescape"))
@@ -199,7 +199,7 @@ class _Summed:
 
 
 def add_crawl(out: BackupFile, directory: Path, prefix: str = "") -> None:
-    """Add the directory of a crawl. Raises ConfigError where there is none, CrawlDirError where it
+    """Add the directory of a crawl. Raises ConfigError if there is none, CrawlDirError if it
     cannot be copied now."""
     state = RunState.of(directory)
     if state.state in (State.NONE, State.EMPTY):
@@ -315,7 +315,7 @@ def _index_files(folder: Path) -> set[tuple[str, int, int]]:
 
 
 def _names(folder: Path, without: list[str], odd: list[str]) -> Iterator[str]:
-    """Files below a folder, relative to it; what is no file goes to ``odd``."""
+    """Files below a folder, relative to it; ``odd`` gets all entries that are not files."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -379,7 +379,7 @@ def _write(
             add_sqlite(out, f"{prefix}{name}", folder / name)
         else:
             out.add(f"{prefix}{name}", file, found.st_size, found.st_mode, found.st_mtime)
-    out.notes += [f"{folder / name} is no regular file: it is left out" for name in pinned.odd]
+    out.notes += [f"{folder / name} is not a regular file: it is left out" for name in pinned.odd]
 
 
 def _copied_pushed(out: BackupFile, folder: Path) -> Path | None:
@@ -425,9 +425,9 @@ class Restored:
 
 
 def restore(file: Path, directory: Path, say: Say) -> Restored:
-    """Unpack a backup into a folder that is new or empty. The folder has its name once all of it is
-    there and equals its sum. Raises ConfigError for what is no backup, CrawlDirError for a damaged
-    one; then nothing has changed."""
+    """Unpack a backup into a folder that is new or empty. The folder gets its name once everything
+    is there and equals its sum. Raises ConfigError if the file is not a backup, CrawlDirError if it
+    is damaged; then nothing has changed."""
     if directory.is_symlink() or (
         directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
     ):
@@ -531,7 +531,7 @@ def _json_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
 
 
 def _check_member(member: tarfile.TarInfo) -> None:
-    """Raises TarError for what a backup never has."""
+    """Raises TarError for a member that a backup never has."""
     path = PurePosixPath(member.name)
     if (
         not member.isreg()
@@ -541,7 +541,7 @@ def _check_member(member: tarfile.TarInfo) -> None:
         or "\0" in member.name
         or len(os.fsencode(member.name)) > _MOST_NAME
     ):
-        raise tarfile.TarError(f"{member.name[:80]!r} is no file that a backup has")
+        raise tarfile.TarError(f"{member.name[:80]!r} is not a file that a backup has")
 
 
 def _umask() -> int:

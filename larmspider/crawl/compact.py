@@ -1,4 +1,4 @@
-"""Gives back the space of old versions and of removed pages: `scrapy compact`.
+"""Frees the space of old versions and of removed pages: `scrapy compact`.
 
     compact(CrawlDir(Path("crawl")), versions=0, heap_bytes=64_000_000)    # Freed(before, after)
 
@@ -68,7 +68,7 @@ def compact(
     removals: Removals | None = None,
     now: float | None = None,
 ) -> Freed:
-    """Keep ``versions`` old ones of each page, and nothing that ``removals`` have taken out.
+    """Keep ``versions`` old ones of each page, and nothing that ``removals`` have removed.
     ``up_to_date``: the directory of one of many workers has the last commit of Redis, though the
     worker was killed. Raises ConfigError, CrawlDirError."""
     path, removals = crawl.path, removals or Removals(FILE)
@@ -143,8 +143,8 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
 def _that_count(
     records: Sequence[Sequence[str]], versions: int, kept_before: Callable[[Sequence[str]], int]
 ) -> list[int]:
-    """Numbers of the records to be kept: of each URL the last ones, since it was taken out.
-    ``kept_before`` says by the record of a removal how many of those before it stay, too."""
+    """The numbers of the records to keep: the last ones of each URL, since its removal.
+    ``kept_before``: by the record of a removal, the number of records before it that stay, too."""
     of_url: dict[str, list[int]] = defaultdict(list)
     taken_out: list[int] = []
     for number, fields in enumerate(records):

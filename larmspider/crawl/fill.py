@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 Say: TypeAlias = Callable[[str], object]
 Item: TypeAlias = tuple[int, "Page | Removed", float]
-"""The offset behind it in store.log, the page or removal, and its stamp, in seconds."""
+"""The offset after it in store.log, the page or removal, and its stamp, in seconds."""
 
 _STATE = "state.json"
 _LETTERS = "dead.log"
@@ -123,7 +123,7 @@ class StoredItems:
         return sum(self._counts(at, fields) for at, fields in self._records(0))
 
     def _counts(self, at: int, fields: list[str]) -> bool:
-        """Whether a record has the last version of a page, and the page was not taken out."""
+        """Whether a record has the last version of a page, and the page was not removed."""
         return fields[4] != "0" and self._last[hash(fields[1])] == at
 
     def _removed(self) -> dict[str, Removed]:
@@ -201,7 +201,7 @@ class StoredItems:
         return page, stamp
 
     def _body(self, number: int, offset: int, size: int) -> tuple[bytes, bool]:
-        """b"", and False, where it cannot be read: the sender makes a dead letter of that page."""
+        """b"" and False if it cannot be read: the sender makes a dead letter of that page."""
         if number == BLOBS:
             return b"", True
         try:
@@ -268,7 +268,7 @@ class Fill:
 
     def send_all(self, items: StoredItems) -> None:
         """Send everything; resume a killed fill where it was. Raises TemporaryError
-        where the receiver takes nothing for LARM_OUTBOX_END_SECS."""
+        if the receiver takes nothing for LARM_OUTBOX_END_SECS."""
         before, _ = unfinished(self._crawl.path).get(self.name, (0, 0))
         place = self._taken_up()
         if place.done and before >= place.total:  # it was killed at its end
@@ -284,15 +284,15 @@ class Fill:
         (self._directory / _STATE).unlink(missing_ok=True)
 
     def take_letters(self) -> set[str]:
-        """The URLs of dead letters, which are taken out of the log of those."""
+        """Remove the dead letters from their log; returns their URLs."""
         log = self._crawl.path / FOLDER / dead_log(self.name)
         if not self._letters.exists():
             log.rename(self._letters)
         return {fields[1] for fields in read_records(self._letters, len(DEAD_LOG_COLUMNS))}
 
     def send_letters(self, items: StoredItems, urls: Collection[str]) -> int:
-        """Send the pages of dead letters; how many letters stay, as their pages are not stored any
-        more. Raises as send_all()."""
+        """Send the pages of dead letters. Returns the number of letters that stay, because their
+        pages are no longer stored. Raises as send_all()."""
         self._begin_anew()
         found: set[str] = set()
         self._send(items, _Place(0, 0, items.total), found)
@@ -426,8 +426,8 @@ class Fill:
                 seen, since = (cursor.offset, cursor.left), now
             if cursor.trouble and now > since + self._patience:
                 raise TemporaryError(
-                    f"{self.name}: {cursor.trouble}; what it has taken stays, and the same command"
-                    " goes on from there"
+                    f"{self.name}: {cursor.trouble}; it keeps the pages that it took, and the same"
+                    " command continues from there"
                 )
             time.sleep(_LOOK_SECS)
 
@@ -480,8 +480,8 @@ def stored_items(
 
 
 def unfinished(crawl: Path) -> Mapping[str, tuple[int, int]]:
-    """Entries that were taken, or refused, and all, of fills that were killed or still run, by
-    receiver."""
+    """Fills that were killed or still run, by receiver: the number of entries that were taken or
+    refused, and the number of all entries."""
     found = {}
     for path in sorted((crawl / FOLDER / FILL).glob(f"*/{_STATE}")):
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -494,8 +494,8 @@ def unfinished(crawl: Path) -> Mapping[str, tuple[int, int]]:
 
 
 def forget_unfinished(crawl: Path) -> None:
-    """Let fills that were killed begin again: page files and store.log have changed. Raises
-    CrawlDirError while one runs."""
+    """Let killed fills start over, because page files and store.log have changed. Raises
+    CrawlDirError while a fill runs."""
     for kind in (FILL, RETRY):
         for folder in (crawl / FOLDER / kind).glob("*"):
             try:

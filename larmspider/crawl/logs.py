@@ -44,7 +44,7 @@ URL, NORMALIZED = 1, 2
 """The fields that hold a URL and its canonical form, in all three."""
 STATUS = STORE_LOG_COLUMNS.index("http-code")
 REMOVED = "0"
-"""The status of a record of store.log that says that the page was taken out."""
+"""The status of a record of store.log that says that the page was removed."""
 TABLES = {"store.log": "stored", "fetch.log": "fetched"}
 _WINDOW = 4 << 20
 _LONGEST_LINE = 1 << 20

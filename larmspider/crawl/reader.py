@@ -59,7 +59,7 @@ _STORES = {
     "LinkLogPipeline": "links.log",
 }
 MAX_SPELLINGS = 32
-"""Redirects in a row after which another spelling of a page is not looked for any more."""
+"""Redirects in a row after which the crawl looks for no other spelling of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class StoredPage:
 @dataclass(frozen=True, slots=True)
 class LoggedFetch:
     """A line of fetch.log: ``result`` is an HTTP status, or the word for a failure; ``time`` is ""
-    where it is not known."""
+    if it is not known."""
 
     time: str
     url: str
@@ -261,8 +261,8 @@ class CrawlDir:
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
     def committed(self) -> dict[str, int]:
-        """How much of each log no crash can take back any more, in bytes; all of a log whose store
-        has no position in the frontier."""
+        """The bytes of each log that no crash can take back; all of a log whose store has no
+        position in the frontier."""
         with self.frontier() as frontier:
             positions = {} if frontier is None else frontier.positions()
         ends = {name: self.logs.size(name) for name in COLUMNS}
@@ -270,13 +270,13 @@ class CrawlDir:
             if store in positions:  # the length of the log is the last number
                 end = int((positions[store].split() or [b"0"])[-1])
                 if ends[name] < end:
-                    lost = f"{end:,} were committed: what is behind is lost"
+                    lost = f"{end:,} were committed: the data after that is lost"
                     note_damage(present(self.path / name), ends[name], f"it ends there, {lost}")
                 ends[name] = min(ends[name], end)
         return ends
 
     def body(self, page: StoredPage) -> bytes:
-        """The bytes of a stored page; b"" where `body_file` has one. Raises CrawlDirError if the
+        """The bytes of a stored page; b"" if `body_file` has one. Raises CrawlDirError if the
         page file lacks them."""
         body = read_body(self.path, page.page_file, page.offset, page.size)
         if len(body) != page.size and page.page_file != BLOBS:
@@ -289,7 +289,7 @@ class CrawlDir:
 
     def body_file(self, page: StoredPage) -> Path | None:
         """The file of a body that is too large for page files (LARM_BLOB_BYTES). Raises
-        CrawlDirError where it is gone or cut short."""
+        CrawlDirError if it is gone or cut short."""
         if page.page_file != BLOBS:
             return None
         path = blob_file(self.path, page.offset)
@@ -371,7 +371,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     CrawlDirError if it cannot be read."""
     if not path.is_dir():
         raise NoCrawlError(
-            f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
+            f"LARM_DIR={path} is not a directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
         )
     found = read_or_copy(path)
     if found.manifest is None:
@@ -429,7 +429,7 @@ class WorkerDirectory(CrawlDir):
             for name in ("store.log", "fetch.log", "links.log")
         }
         if positions == {} and written["store.log"] and not (self.path / "frontier").exists():
-            return f"{self.path / 'frontier'} is missing, which says what of the logs counts"
+            return f"{self.path / 'frontier'} is missing: the committed length of logs is unknown"
         for name, size in written.items():
             end = self._end(name, _ENDLESS)
             if positions and size < end < _ENDLESS:

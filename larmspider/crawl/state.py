@@ -53,7 +53,7 @@ class RunState:
     @classmethod
     def _of(cls, path: Path) -> Self:
         if not path.is_dir():
-            return cls(State.NONE, f"{path} is no directory.")
+            return cls(State.NONE, f"{path} is not a directory.")
         if not (path / MANIFEST).exists() and not read_or_copy(path).copied:
             if any(entry.name != LOCK for entry in path.iterdir()):
                 return cls(State.NONE, f"{path} is not a crawl's directory: it has no crawl.json.")

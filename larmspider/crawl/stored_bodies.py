@@ -1,4 +1,4 @@
-"""Finds stored bodies by URL while a crawl goes on, which appends to the same store.log.
+"""Finds stored bodies by URL while a crawl runs and appends to the same store.log.
 
     bodies = StoredBodies(Path("crawl"))
     bodies.find("http://wiki/a", sha1_of_the_body)      # ("text/html", b"<p>...") or None
@@ -39,7 +39,7 @@ class StoredBodies:
         self._lock = threading.Lock()
 
     def find(self, url: str, digest: bytes) -> tuple[str, bytes] | None:
-        """Media type and body of the version with this SHA-1; None where no page file has it."""
+        """Media type and body of the version with this SHA-1; None if no page file has it."""
         with self._lock, suppress(OSError, ValueError, CrawlDirError):
             self._read_on()
             for fields in self._lines(clean(without_userinfo(url))):

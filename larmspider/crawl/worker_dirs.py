@@ -83,7 +83,7 @@ def _worker_dirs(path: Path) -> list[Path]:
     """A worker's directory, or all in the LARM_DIR of another machine. Raises CrawlDirError."""
     path = path.expanduser().absolute()
     if not (path / MANIFEST).is_file():
-        why = f"has no {MANIFEST}" if path.is_dir() else "is no directory"
+        why = f"has no {MANIFEST}" if path.is_dir() else "is not a directory"
         raise NoCrawlError(
             f"the shard {path} (--shard, LARM_SHARDS) {why}: expected a worker's directory, or"
             " the LARM_DIR of a crawl, as of another machine"

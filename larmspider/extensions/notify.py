@@ -5,8 +5,8 @@
 
 Both happen at each checkpoint, and what is over is forgotten at the last one: after it, the notes
 of hosts cannot be read any more. An approval lasts until a run begins that finds its pages gone or
-back, whatever happened in the runs before. Each event is reported once, by however many runs and
-workers in LARM_DIR it is found: the brake holds deletes of a host, a login has expired, a host is
+back, whatever happened in the runs before. Each event is reported once, however many runs and
+workers in LARM_DIR find it: the brake holds deletes of a host, a login has expired, a host is
 dead. It is reported again if a run in between has found that it was over.
 """
 
@@ -231,7 +231,7 @@ class NotifyExtension:
             async with asyncio.timeout(TIMEOUT_SECS):
                 await plugin.load("notify.send").send(self.target, notice)
         except (OSError, ValueError, TimeoutError, HTTPException, LarmspiderError) as error:
-            logger.error("LARM_NOTIFY could not be told: %s", told(error) or "time-out")
+            logger.error("LARM_NOTIFY failed: %s", told(error) or "time-out")
 
     def committed(self) -> None:
         """After the last checkpoint: say and forget what is over."""

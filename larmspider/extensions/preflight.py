@@ -118,7 +118,7 @@ def name_unused(settings: BaseSettings) -> None:
             reasons.setdefault(why, []).append(name)
     if reasons:
         listed = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
-        logger.warning("Settings of scrapy-redis that mean nothing here: %s", listed)
+        logger.warning("Settings of scrapy-redis that have no effect here: %s", listed)
 
 
 def name_unproven(settings: BaseSettings) -> None:
@@ -204,7 +204,7 @@ def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any])
     for name in EXACT_FORM:
         if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(
-                "%s stays %r, by which the crawl was begun: another value needs a new crawl",
+                "%s stays %r, the value at the start of the crawl: another value needs a new crawl",
                 name,
                 began_with.get(name),
             )
@@ -354,7 +354,7 @@ def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
 
 
 def check_shared_refresh(crawler: Crawler) -> None:
-    """As check_refresh(), for a crawl that workers share."""
+    """As check_refresh(), if workers share the crawl."""
     asked, pattern = asked_refresh(crawler.settings)
     if not asked:
         return

@@ -220,5 +220,5 @@ class SeedWatchExtension:
             return
         self._loop.stop()
         after = duration(self.patience)
-        logger.error("None of the seeds could be had in %s: the crawl ends", after)
+        logger.error("No seed answered within %s: the crawl ends", after)
         await self.crawler.engine.close_spider_async(reason=NO_SEED)

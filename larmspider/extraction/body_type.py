@@ -150,10 +150,10 @@ _BY_READER = {"office": ZIP, "epub": ZIP, "ole": OLE, "msg": OLE}
 """The container that a reader of this name expects; a spreadsheet may be either."""
 _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
-"""Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
-Office then."""
+"""Readers of the types of Office. Exports of tables and texts also have these types, because a
+browser then opens Office."""
 _SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "sevenzip", "tnef", "unknown"}
-"""Readers of formats that are no text: a text under their type is something else."""
+"""Readers of formats that are not text: a text under their type is something else."""
 _TEXTUAL = frozenset(
     ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
 )
@@ -186,7 +186,7 @@ _FEW, _SOME = 200, 50
 
 
 class _Found(NamedTuple):
-    """The type that the content shows. ``is_sure`` is False where another type of the same
+    """The type that the content shows. ``is_sure`` is False if another type of the same
     container may be in there."""
 
     mime: str = ""
@@ -288,7 +288,7 @@ def _markup(mime: str, found: _Found, name: str, *, said: bool) -> str:
 
 
 def is_signed(mime: str) -> bool:
-    """Whether documents of a type begin with a signature, and are no text."""
+    """Whether documents of a type begin with a signature, and are not text."""
     return module_of(mime) in _SIGNED
 
 
@@ -471,7 +471,7 @@ def _found(body: bytes, look: Look) -> _Found:
 
 def _is_pdf(body: bytes) -> bool:
     """Whether a PDF begins behind a few other bytes: a byte order mark, a head of HTTP, a warning
-    of PHP. A text or a page that shows the first bytes of a PDF is no PDF."""
+    of PHP. A text or a page that shows the first bytes of a PDF is not a PDF."""
     if body.find(b"%PDF-", 0, _PDF_JUNK) < 0 or not (found := _PDF_AT.search(body, 0, _PDF_JUNK)):
         return False
     if _PDF_ENDS.search(body[-_PDF_JUNK:]):

@@ -1,4 +1,4 @@
-"""Sitemaps and feeds that are no XML: the entries before and behind a broken place.
+"""Sitemaps and feeds that are not XML: the entries before and after the damage.
 
     text = text_of(b"<b>Warning</b>: x<?xml ...?><urlset><url><loc>/a?x=1&y=2</loc></url></urlset>")
     root_of(text)                        # "urlset"
@@ -59,7 +59,7 @@ def text_of(body: bytes) -> str:
 
 
 def root_of(text: str) -> str:
-    """The name of the root element; "" where the text is no sitemap and no feed."""
+    """The name of the root element; "" if the text is neither a sitemap nor a feed."""
     found = _ROOT.search(text, 0, HEAD_BYTES)
     return found[1] if found else ""
 

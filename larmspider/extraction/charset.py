@@ -59,7 +59,8 @@ _NOT_FIRST = bytes(range(0xC2)) + bytes(range(0xF5, 0x100))
 _JIS = re.compile(rb"\x1b\$[@B]")
 """Japanese begins in ISO-2022-JP, whose bytes are all ASCII; browsers look for it too."""
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
-"""Controls that no page has: what a single-byte charset makes of the bytes of another one."""
+"""Control characters that no page has: they come from reading bytes in the wrong single-byte
+charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 """Codecs of two bytes a character answer so for bytes without a character."""
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
@@ -99,7 +100,7 @@ _XML_ENCODING = re.compile(
 
 
 def declared_charset(body: bytes, content_type: str | None) -> str | None:
-    """The charset that ``body`` or its Content-Type header declares, None where neither does.
+    """The charset that ``body`` or its Content-Type header declares, None if neither does.
 
     A label that no browser knows counts as no declaration.
     """
@@ -192,8 +193,8 @@ def _seems_utf_8(body: bytes) -> bool:
 
 
 def _instead_of_utf_8(body: bytes) -> str:
-    """The charset of a body that is called UTF-8 and has other bytes. It is UTF-8 unless most of
-    its characters are none, and some of these stand in words."""
+    """The charset of a body that is called UTF-8 and has invalid bytes. It is UTF-8 unless most of
+    its non-ASCII characters are invalid, and some of these are inside of words."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -205,7 +206,7 @@ def _instead_of_utf_8(body: bytes) -> str:
 
 
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of a body that is no UTF-8 and is called ``charset``. It is ``charset`` unless
+    """The charset of a body that is not UTF-8 and is called ``charset``. It is ``charset`` unless
     one in 20 of its characters, one in 5 with two bytes a character, is none there, or it is in the
     Windows code page of the same letters. One in 20 is enough where a guess reads all of it."""
     start = max(0, error.start - _BEFORE)

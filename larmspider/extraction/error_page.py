@@ -1,4 +1,4 @@
-"""Error pages that a server answers with 200, and in which some words are others at each answer.
+"""Recognizes error pages with status 200, also if some of their words vary with each answer.
 
     known = pairs_to_keep(answer) & pairs_to_keep(another)     # of two made-up URLs
     likeness(known, answer, stored).is_error       # whether a page has become the error page

@@ -149,7 +149,7 @@ class FairQueue(Generic[T]):
         return best
 
     def drop(self, turn: Turn[T]) -> None:
-        """A job that waits is not wanted any more."""
+        """Drop a job that waits."""
         self._take(turn)
         turn.host.waiting -= 1
         turn.group.waiting -= 1

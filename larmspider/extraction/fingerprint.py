@@ -357,7 +357,7 @@ class Volatile:
 
     def saw_change(self, key: bytes, stored: Page, page: Page) -> bool:
         """A page is not as it is stored: True if it was so the last RESTLESS times, each time
-        without a word that was new. Numbers are no words here."""
+        without a word that was new. Numbers are not words here."""
         words = [
             set(map(_masked, (_text(one) or "")[:MAX_BYTES].split())) for one in (stored, page)
         ]
@@ -531,7 +531,7 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
 
 def differing_places(one: str, other: str) -> set[bytes] | None:
     """The places where two texts differ, by the words around them: hashes of numbers, and of words
-    that stand in place of others. None where more than a fifth of the words differs."""
+    that stand in place of others. None if more than a fifth of the words differs."""
     mine, its = ([*text[:MAX_BYTES].split()] for text in (one, other))
     plain = [list(map(_masked, words)) for words in (mine, its)]
     found, gaps = set[bytes](), list[list[int]]()  # begin and end in each text
@@ -636,7 +636,7 @@ def asked_password(link_signature: bytes) -> bool:
 
 
 def was_noindex(link_signature: bytes) -> bool:
-    """Whether the page that this link_signature() is of was not to be indexed."""
+    """Whether the page of this link_signature() was excluded from the index."""
     return bool(link_signature and link_signature[-1] & 2)
 
 
@@ -751,7 +751,7 @@ def _masked(word: str) -> str:
 
 def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
     """The contexts of a word: the text before it, and the text behind it. Each reaches to the
-    second word that is no number, or to the end of the text with one such word."""
+    second word that is not a number, or to the end of the text with one such word."""
     before = text[max(0, start - _REACH) : start].split()
     if start > _REACH:
         before = before[1:]  # its beginning may be cut off

@@ -1,7 +1,7 @@
 """Which reader reads which media type (body_type.py says which type a body has).
 
     extractor_for("text/html")        # html.extract
-    without_text("image/png")         # "binary: image/png is no document"
+    without_text("image/png")         # "binary: image/png is not a document"
 
 A new format is one module with an ``extract`` function and one line in urls/media_types.py.
 """
@@ -26,7 +26,7 @@ __all__ = [
     "without_text",
 ]
 
-NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
+NO_TEXT = f"{Outcome.NO_TEXT}: no text found"
 
 Extractor = Callable[[bytes, str, str | None], Page]
 """Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure. Extractors in
@@ -38,7 +38,7 @@ Members = Callable[[bytes, str, Any], Iterator[Any]]
 
 
 def extractor_for(mime: str) -> Extractor | None:
-    """The extractor of ``mime``, in any case and with or without parameters; None without one."""
+    """The extractor of ``mime``, ignoring case, with or without parameters; None without one."""
     extract: Extractor | None = _function(mime.partition(";")[0].strip().lower(), "extract")
     return extract
 
@@ -71,5 +71,5 @@ def add_outcome(page: Page) -> None:
 def without_text(mime: str, *, is_empty: bool = False) -> str:
     """``Page.unread`` of a body of type ``mime`` that has given no text."""
     if mime in TAGGED or extractor_for(mime) is None:
-        return f"{Outcome.BINARY}: {mime or 'its type'} is no document"
+        return f"{Outcome.BINARY}: {mime or 'its type'} is not a document"
     return f"{Outcome.NO_TEXT}: it is empty" if is_empty else NO_TEXT

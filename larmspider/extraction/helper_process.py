@@ -130,7 +130,7 @@ class HelperProcess:
         self.closed = False
 
     def ask(self, message: Any, body: bytes = b"") -> Any:
-        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError where the
+        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError if the
         process ends first; the next message has another one. Raises ExtractionStopped."""
         child = self.started()
         assert child.stdin is not None
@@ -232,7 +232,7 @@ class Answers(asyncio.Protocol):
         return answers
 
     async def ask(self, message: Any, body: bytes = b"", seconds: float = math.inf) -> Any:
-        """The answer to ``message``, which ``body`` follows. Raises EOFError where the process
+        """The answer to ``message``, which ``body`` follows. Raises EOFError if the process
         ends first. An answer that takes more ``seconds`` ends all that wait."""
         if self._writer is None or self._writer.is_closing():
             raise EOFError

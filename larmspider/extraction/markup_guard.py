@@ -83,7 +83,7 @@ _OPTIONAL_END = frozenset(
     b"head".split()
 )
 _UNCOUNTED = {b""}.union(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
-"""Names of start and end tags, and the empty name of text that is no tag."""
+"""Names of start and end tags, and the empty name of text that is not a tag."""
 _ROOTS = frozenset((b"html", b"body"))
 _FOREIGN = frozenset((b"svg", b"math"))
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
@@ -123,7 +123,7 @@ class Screen:
             self._search = re2.compile(pattern, options).search
 
     def may_find(self, markup: bytes) -> bool:
-        """False: nothing is found. Always True where google-re2 is not installed."""
+        """False: nothing is found. Always True if google-re2 is not installed."""
         return self._search is None or self._search(markup) is not None
 
 

@@ -3,11 +3,11 @@
     navigation = Navigation()
     navigation.spans([("wiki.example", text)])     # [[(0, 412), (9_120, 9_300)]]: start and end
 
-A row is five words side by side; of each text the rows are looked at that begin with one of an
-eighth of all words. Rows that `SHARE` of a host's pages have are counted with bounded memory: of a
-full table the rarer half is forgotten, so a row that is on many pages comes back and stays. Two of
-them with no other between are a block. A page that would lose half of its text keeps all of it: it
-is a copy, or the host has nothing else to say.
+A row is five words side by side. Only rows that begin with one of an eighth of all words are looked
+at. Rows that `SHARE` of a host's pages have are counted with bounded memory: a full table forgets
+its rarer half, so a row that is on many pages comes back and stays. Two of these rows without
+another row between them are a block. A page that would lose half of its text keeps all of it: it is
+a copy, or the host has no other text.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Notes:
         os.pwrite(self.fd, progress.SIZE.pack(0), 0)
 
     def read(self) -> bytes:
-        """All notes, as they lie there."""
+        """All notes, as they were written."""
         return os.pread(self.fd, self._size(), progress.SIZE.size) if self.fd >= 0 else b""
 
     def _size(self) -> int:

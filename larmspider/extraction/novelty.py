@@ -4,11 +4,11 @@
     shown.share(rows_of(page))        # 1.0; they are remembered
     shown.share(rows_of(page))        # 0.0: the same page once more
 
-Compared are rows of three words, of a sample that goes by the words themselves, so that two pages
-with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
-nor do the numbers next to these, hashes, GUIDs and numbers of 9 digits: a calendar or an error page
-repeats its request, and ids.
-A page with the words of another one in another order, as a sorted table, says nothing either.
+It compares a sample of rows of three words. The words themselves decide which rows are sampled, so
+two pages with the same paragraph have the same rows of it. Words and numbers of the page's own URL
+do not count, nor do the numbers next to these, hashes, GUIDs and numbers of 9 digits: a calendar or
+an error page repeats its request, and ids. A page with the words of another one in another order,
+as a sorted table, says nothing either.
 
 Words repeated from a page several times as long count as new: a mail is not a copy of its thread,
 nor a file a copy of the commit that has added it.
@@ -109,7 +109,7 @@ def rows_of(page: Page) -> Rows:
 
 def apart_of(page: Page) -> Apart | None:
     """The text outside of links, for a page that is mostly links; else None. Rows end at a link and
-    have no numbers: a row of prices, hours or found pages is no text. 400 links take 0.6 ms."""
+    have no numbers: a row of prices, hours or found pages is not text. 400 links take 0.6 ms."""
     url = unquote(page.url).lower()
     own = _own_words(url)
     left, found = MAX_TEXT, list[list[str]]()

@@ -83,7 +83,7 @@ class OwnFields:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """LARM_FIELDS. Raises ConfigError, also where LARM_FACETS names none of them."""
+        """LARM_FIELDS. Raises ConfigError, also if LARM_FACETS names a field that is not in it."""
         own = cls.parse(options.mapping(settings, "LARM_FIELDS"))
         for name in options.strings(settings, "LARM_FACETS"):
             if name not in own.names:
@@ -143,7 +143,7 @@ def _xpath(where: str, name: object, selector: object) -> str:
 
     try:
         if not isinstance(selector, str):
-            raise TypeError("it is no text")
+            raise TypeError("it is not text")
         xpath = selector if _XPATH.match(selector) else css2xpath(selector)
         Selector("<p></p>").xpath(xpath)  # functions and variables that are not there
     except (

@@ -317,7 +317,7 @@ def _names(attributes: Attributes) -> dict[str, str | None]:
 
 
 def is_permalink(attributes: Attributes, text: str) -> bool:
-    """Whether a link with this text is a heading's link to itself, which is no text."""
+    """Whether a link with this text is a heading's link to itself, which is not text."""
     return (
         len(text) <= _LONGEST_PERMALINK
         and text.strip() in _PERMALINKS

@@ -120,7 +120,7 @@ class PageProcess(HelperProcess):
         return page_of(answer["page"], url, body)
 
     async def _open(self) -> Answers | None:
-        """None where no process can be started."""
+        """None if no process can be started."""
         with suppress(OSError, ExtractionStopped):
             if self.closed:
                 return None

@@ -1,6 +1,6 @@
 """Plain text: the body is the text, its first line the title. The Page has no links.
 
-Codes for a printer or a terminal are no text: letters that are struck twice, as in manual pages,
+Codes for a printer or a terminal are not text: letters that are struck twice, as in manual pages,
 and the codes of colours, as in logs (ECMA-48 5.4). The source of a manual page is read as it is
 shown (roff.py).
 """

@@ -61,7 +61,7 @@ _PROGRAM = (
 )
 MOST_READERS = 64
 LEAST_WALL_SECS = 30.0
-"""Seconds by the clock that a short limit leaves: a process may take some for its start."""
+"""A document has at least 30 s by the clock, because a process may take some for its start."""
 RECYCLED = 200
 """Documents that a process reads before another one takes its place: libraries may leak."""
 
@@ -264,7 +264,7 @@ class Readers:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Raises ConfigError for a limit that cannot be."""
+        """Raises ConfigError for an impossible limit."""
         return cls(
             options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
             options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
@@ -307,7 +307,7 @@ class Readers:
     def _without_fields(
         self, refused: ExtractionRefused, mime: str, body: bytes, url: str, content_type: str
     ) -> Page:
-        """A selector that takes too long costs a page its own fields alone, if it is not large."""
+        """If a selector takes too long, a page that is not large loses only its own fields."""
         extract = extractor_for(mime)
         if is_read_apart(mime) or is_large(body) or extract is None:
             raise refused

@@ -243,7 +243,7 @@ def _is_heavy(helpers: Helpers) -> bool:
 
 
 def _own_fields(rules: Rules) -> OwnFields:
-    import parsel  # noqa: F401 - takes 0.2 s, which are no page's
+    import parsel  # noqa: F401 - takes 0.2 s, which no page should pay
 
     from larmspider.extraction.own_fields import OwnFields
 

@@ -133,7 +133,7 @@ async def read_aside(body: bytes, url: str, *, now: float) -> Signals:
 
 
 def _unpacked(body: bytes) -> tuple[bytes, str]:
-    """The document, as far as it can be unpacked, and "broken" if it is incomplete."""
+    """The unpacked part of the document, and "broken" if it is incomplete."""
     if not body.startswith(_GZIP):
         return body, ""
     pieces: list[bytes] = []

@@ -120,7 +120,7 @@ def leads_to_logins(page: Page) -> bool:
 
 
 def _path(url: str, host: str) -> str:
-    """The path of a URL of this host; "" for other hosts and texts that are no URL."""
+    """The path of a URL of this host; "" for other hosts and texts that are not URLs."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -6,7 +6,7 @@
 The markup is rewritten as HTML, then html.py reads it. An element that XML closes at once gets an
 end tag, CDATA becomes text, and a prefix of XHTML's names is left out (HTML 14, XHTML 1.0 appendix
 C). Attributes without quotes, and the content of scripts and style sheets, stay as they are: many
-pages of this type are no XML, and are read by the rules of HTML.
+pages of this type are not XML, and are read by the rules of HTML.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDS = {
     "script": re.compile(rb"</script\s*>", re.IGNORECASE),
     "style": re.compile(rb"</style\s*>", re.IGNORECASE),
 }
-"""The ends of constructs whose content is no markup."""
+"""The ends of constructs whose content is not markup."""
 _PREFIX = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
 _HEAD_BYTES = 16_384
 

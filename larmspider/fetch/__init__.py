@@ -1,4 +1,4 @@
 """One libcurl multi handle fetches everything, within limits, from addresses that are allowed.
 
-When a host may be asked is the frontier's.
+The frontier decides when a host gets a request.
 """

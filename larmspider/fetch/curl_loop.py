@@ -132,7 +132,7 @@ DNS server answers. (pycurl does not know CURLMOPT_QUICK_EXIT.)"""
 
 
 class CurlLoop:
-    """Bound to the event loop in which it is made. Raises RuntimeError where none runs.
+    """Bound to the event loop in which it is made. Raises RuntimeError if none runs.
 
     As soon as ``may_send`` says no, all transfers end as if cancelled.
     """
@@ -177,7 +177,7 @@ class CurlLoop:
             self._multi.remove_handle(curl)
 
     def close(self) -> None:
-        """End all transfers; who waits gets CancelledError."""
+        """End all transfers; their waiters get CancelledError."""
         if self._closed:
             return
         self._closed = True

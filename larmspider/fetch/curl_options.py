@@ -93,14 +93,14 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.POSTFIELDS, body)
     if not method.isascii() or not method.isprintable() or " " in method:
-        raise errors.BadUrl(f"{method[:20]!r} is no method")
+        raise errors.BadUrl(f"{method[:20]!r} is not a method")
     curl.setopt(pycurl.CUSTOMREQUEST, method)
 
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     """Lines for HTTPHEADER: ``Name:`` turns off libcurl's own header, ``Name;`` has an empty value.
-    Raises BadUrl for a line break inside a header and a name that is no token. Requests share the
-    returned list."""
+    Raises BadUrl for a line break inside a header and a name that is not a token. Requests share
+    the returned list."""
     headers = tuple([(name, tuple(values)) for name, values in dict.items(request.headers)])
     if WITHOUT_SECRETS in request.meta:
         headers = tuple([one for one in headers if one[0] not in _SECRET])
@@ -115,7 +115,7 @@ def _header_lines(
     lines = []
     for name, values in headers:
         if not _TOKEN.fullmatch(name):
-            raise errors.BadUrl("a header whose name is no token")
+            raise errors.BadUrl("a header whose name is not a token")
         if name not in _NOT_OURS:
             lines += [
                 b"%b: %b" % (name, value) if value.strip() else name + b";" for value in values
@@ -279,7 +279,7 @@ def ca_bundle() -> str | None:
 
 
 def _ciphers(settings: BaseSettings) -> str:
-    """OpenSSL's list; "DEFAULT" for its own. Raises ConfigError where no cipher is in it."""
+    """OpenSSL's list; "DEFAULT" for its own. Raises ConfigError if no cipher is in it."""
     value = options.text(settings, "DOWNLOADER_CLIENT_TLS_CIPHERS") or "DEFAULT"
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(value)

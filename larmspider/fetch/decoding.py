@@ -60,7 +60,7 @@ class Decoder:
 
     def __init__(self, encodings: Sequence[str]) -> None:
         if len(encodings) > MAX_ENCODINGS:
-            raise DecodingError(f"{len(encodings)} encodings one upon the other")
+            raise DecodingError(f"{len(encodings)} nested encodings")
         self._layers: list[_Layer] = [_LAYERS[name]() for name in encodings]
 
     def feed(self, data: bytes, most: int) -> bytes:

@@ -69,7 +69,7 @@ class DenyAddresses:
         try:
             parsed = plain_address(address)
         except ValueError:
-            return f"{address} is no IP address"
+            return f"{address} is not an IP address"
         for network, port in self.ports:
             if at == port and parsed in network:
                 return f"{parsed} is in {network}, denied at port {port}"
@@ -117,7 +117,7 @@ def _with_port(text: str) -> tuple[Network, int]:
     if found is None:
         return _network(text), 0
     if not 0 < int(found[3]) < 65_536:
-        raise ValueError(f"{found[3]} is no port")
+        raise ValueError(f"{found[3]} is not a port")
     return _network(found[1] or found[2]), int(found[3])
 
 

@@ -174,7 +174,7 @@ class DnsCache:
         return future
 
     def close(self) -> None:
-        """Cancel who waits; threads under way are not waited for."""
+        """Cancel all waiters; threads under way continue."""
         self._closed = True
         for waiting in self._waiting.values():
             waiting.timer.cancel()
@@ -240,7 +240,7 @@ class DnsCache:
         return entry.resolution
 
     def _store(self, name: str, resolution: Resolution) -> None:
-        """Keep ``resolution`` and tell who waits for it."""
+        """Keep ``resolution`` and pass it to its waiters."""
         now, entry = self._clock(), self._entries.pop(name, None)
         if entry is not None and entry.resolution is resolution:
             entry.fresh_until = min(now + STALE_AGAIN_SECS, entry.stale_until)
@@ -309,7 +309,7 @@ def smallest(resolution: Resolution) -> str | None:
 
 @lru_cache(4096)
 def _spelling(address: str) -> str | None:
-    """The one spelling of an address; None for a text that is no address."""
+    """The one spelling of an address; None for a text that is not an address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -340,7 +340,7 @@ def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
         names_needed("http://wiki/a", "socks5://proxy:1080")       # both
         names_needed("http://10.0.0.7/", None)                     # ()
 
-    ``proxy``: "" or None for none. Raises BadUrl for a text that is no proxy.
+    ``proxy``: "" or None for none. Raises BadUrl for a text that is not a proxy.
     """
     end = url.find("/", 8)  # behind http:// and https://, so behind the authority
     prefix = url if end < 0 else url[:end]

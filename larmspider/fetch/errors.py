@@ -2,7 +2,7 @@
 
     raise TooBig("more than 16777216 bytes (DOWNLOAD_MAXSIZE)")    # .kind is "too-big"
 
-Foreign spiders meet the classes that Scrapy documents. A message names the limit that was reached;
+Other spiders get the exceptions that Scrapy documents. A message names the limit that was reached;
 none holds a password, a cookie or the userinfo of a URL.
 """
 
@@ -81,7 +81,7 @@ class OutOfScope(IgnoreRequest):
 
 
 class Disallowed(IgnoreRequest):
-    """robots.txt does not allow any more to visit a page again."""
+    """robots.txt no longer allows a revisit of a page."""
 
     kind = "robots"
 

@@ -94,7 +94,7 @@ def document_bytes(settings: BaseSettings) -> int:
 
 
 def blob_bytes(settings: BaseSettings) -> int:
-    """LARM_BLOB_BYTES. Raises ConfigError where bodies in memory may be as large."""
+    """LARM_BLOB_BYTES. Raises ConfigError if bodies in memory may be as large."""
     wanted = options.integer(settings, "LARM_BLOB_BYTES", minimum=0)
     for name in ("DOWNLOAD_MAXSIZE", "LARM_DOCUMENT_MAXSIZE_BYTES") if wanted else ():
         in_memory = options.integer(settings, name, minimum=0)

@@ -24,7 +24,7 @@ MAX_DEPTH = 200
 """Folders in each other; a URL has no more segments than that."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""O_NONBLOCK, lest a pipe hang."""
+"""O_NONBLOCK: otherwise opening a pipe would hang."""
 _EFFECTIVE = os.access in os.supports_effective_ids
 _KINDS = (
     (stat.S_ISLNK, "it is a symbolic link"),
@@ -63,7 +63,7 @@ class PlainFolder:
         return _names(self._fd)
 
     def kind(self, path: bytes) -> str:
-        """Why ``path`` is no plain file, "" for one. Raises OSError, NotPlainError."""
+        """Why ``path`` is not a plain file, "" for one. Raises OSError, NotPlainError."""
         folder, name = self._parent(path)
         try:
             return why_not_plain(os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -129,7 +129,7 @@ class PlainFolder:
         """The open folder that ``path`` lies in, and its name there."""
         above, _, name = path.rpartition(b"/")
         if name in (b"", b".", b"..") or b"\0" in path:
-            raise NotPlainError("its name is none of a file in the folder")
+            raise NotPlainError("its name leads out of the folder")
         return self._folder(above), name
 
     def _folder(self, path: bytes) -> int:
@@ -138,7 +138,7 @@ class PlainFolder:
         for name in path.split(b"/") if path else ():
             if name in (b"", b".", b"..") or b"\0" in name:
                 os.close(folder)
-                raise NotPlainError("its name is none of a file in the folder")
+                raise NotPlainError("its name leads out of the folder")
             try:
                 inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
@@ -163,10 +163,10 @@ def plain_file(path: Path) -> IO[bytes]:
 
 
 def why_not_plain(found: os.stat_result) -> str:
-    """Why something is no plain file; "" for one."""
+    """Why something is not a plain file; "" for one."""
     if stat.S_ISREG(found.st_mode):
         return ""
-    return next((why for is_kind, why in _KINDS if is_kind(found.st_mode)), "it is no file")
+    return next((why for is_kind, why in _KINDS if is_kind(found.st_mode)), "it is not a file")
 
 
 def is_same(found: os.stat_result, expected: os.stat_result) -> bool:

@@ -67,8 +67,8 @@ def read_proxy(text: str) -> ProxyUrl:
 
 
 def check_target(deny: DenyAddresses, url: str) -> None:
-    """Raise DeniedAddress for a URL whose host is a denied address, which no socket of ours meets
-    through a proxy. A name is resolved by the proxy, which has rules of its own."""
+    """Raise DeniedAddress for a URL whose host is a denied address: with a proxy, no socket of ours
+    connects to it. The proxy resolves names, by rules of its own."""
     try:
         host = can_ada.parse(url).hostname.strip("[]")
     except (ValueError, UnicodeError, TypeError):

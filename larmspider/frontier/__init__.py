@@ -1,4 +1,4 @@
 """The frontier: known and queued URLs, hosts in turn, politeness, robots.txt, slots. No Scrapy.
 
-On disk it is storage/, for Scrapy scheduler/, for many workers cluster/.
+storage/ keeps it on disk, scheduler/ connects it to Scrapy, cluster/ to other workers.
 """

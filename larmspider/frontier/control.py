@@ -119,7 +119,7 @@ class Control:
         self._order("threads")
 
     def set_delay(self, name: str, seconds: float | None, *, keep: bool = True) -> None:
-        """For one host, which may come later; None: what the settings say."""
+        """For one host, which may come later; None: the value of the settings."""
         self.overrides.of(name).order("delay", seconds, keep=keep)
         self._order(name)
 
@@ -168,8 +168,8 @@ class Control:
         return len(entries)
 
     def purge_host(self, name: str, most: int = BATCH) -> int:
-        """Refuse at most ``most`` of the host's queued URLs; returns how many there were. Call it
-        until it returns 0, as it does for a host that is another worker's, or about to be."""
+        """Refuse at most ``most`` of the host's queued URLs. Returns their number. Call it until it
+        returns 0; it returns 0 if another worker has the host, or is about to get it."""
         host, now = self._frontier.hosts.get(name), self._frontier.clock()
         if host is None or host.leaving:
             return 0
@@ -185,8 +185,8 @@ class Control:
     # queued URLs
 
     def reopen(self, entries: Sequence[QueuedUrl]) -> tuple[int, int]:
-        """Queue URLs again that were refused; returns the numbers of queued and of
-        forwarded URLs. The workers of these hosts do the same with the forwarded URLs."""
+        """Queue refused URLs again. Returns the numbers of queued and of forwarded URLs. The
+        workers of the hosts do the same with the forwarded URLs."""
         frontier, number = self._frontier, len(entries)
         entries = self._partitions.split_again(entries)
         reopened = frontier.backend.reopen(entries)

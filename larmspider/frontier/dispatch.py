@@ -25,8 +25,8 @@ from larmspider.items import REQUISITE
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
 MAX_REFUSED = 16
-"""URLs of a host that are refused in one turn; the rest in its next turn, behind other hosts. 10 us
-each, 6 ms if robots.txt has the most wildcards (robots.MAX_WILDCARDS)."""
+"""URLs of a host that are refused in one turn; the rest follow in its next turn, after other hosts.
+10 us each, 6 ms if robots.txt has the most wildcards (robots.MAX_WILDCARDS)."""
 REVISIT_TURN = 4
 """While a host has new URLs, one request in 4 is a revisit."""
 
@@ -69,7 +69,7 @@ def reschedule(frontier: FrontierState, name: str) -> None:
 
 
 def schedule(frontier: FrontierState, host: Host) -> None:
-    """Set when the host may be asked next; it leaves the ready queue while there is nothing to do.
+    """Set the time of the next request to the host. A host without work leaves the ready queue.
     O(log hosts), for a member of a group as well."""
     at, group = next_fetch_time(frontier, host), host.group
     if group is None:
@@ -108,8 +108,8 @@ def settle(frontier: FrontierState, group: Group[Host]) -> None:
 
 
 def _has_turn(frontier: FrontierState, group: Group[Host], host: Host, now: float) -> bool:
-    """Whether a member that the ready queue gave may be asked. One that had a time of its own may
-    not where the group holds it up by now: it waits for its turn."""
+    """Whether a member from the ready queue may get a request. If its own time has come, but the
+    group holds it up by now, it waits for its turn."""
     if group.waits(host):
         return host in group.front
     return group.in_flight < min(group.limit, host.rule.connections or 1) and not (
@@ -136,7 +136,7 @@ def _put(frontier: FrontierState, host: Host, at: float | None) -> None:
 
 
 def next_fetch_time(frontier: FrontierState, host: Host) -> float | None:
-    """When the host may be asked, whatever its group says; None: not before something happens."""
+    """When the host may get a request, without regard to its group; None: not before an event."""
     record, connections = host.record, host.rule.connections or 1
     if record.state is HostState.LOADING or host.in_flight >= connections:
         return None
@@ -163,7 +163,7 @@ def next_fetch_time(frontier: FrontierState, host: Host) -> float | None:
 
 
 def _waiting(frontier: FrontierState, host: str) -> float | None:
-    """When the host has a URL to fetch or to visit again, or an own fetch of a Part: 0.0 for now,
+    """When the host has a URL to fetch or to revisit, or an own fetch of a Part: 0.0 for now,
     None for never."""
     waiting, visitor = frontier.backend.next_time(host), frontier.parts.visitor
     for next_time in frontier.parts.next_time:
@@ -188,7 +188,7 @@ def _new_are_spent(frontier: FrontierState, name: str) -> bool:
 
 
 def forget(frontier: FrontierState, host: Host) -> None:
-    """The host is another worker's now."""
+    """Another worker has the host now."""
     frontier.ready.drop(host)
     if host.demand:
         frontier.slots.change_demand(-host.demand)
@@ -316,12 +316,12 @@ def finish(frontier: FrontierState, entry: QueuedUrl, visit: FetchRecord) -> Non
 
 def _is_stored(entry: QueuedUrl) -> bool:
     """Whether the URL has a stored page. It is handed out even if robots.txt forbids it now: the
-    request is refused before it is sent, and the refusal is judged as any other answer."""
+    request is refused before it is sent, and the refusal is judged like any other answer."""
     return entry.visit is not None and entry.visit.state is UrlState.STORED
 
 
 def _next_entry(frontier: FrontierState, host: Host, now: float) -> QueuedUrl | None:
-    """New URLs come first; while there are some, one turn in REVISIT_TURN is for a visit again."""
+    """New URLs come first; while there are some, one turn in REVISIT_TURN is for a revisit."""
     name, visitor = host.record.host, frontier.parts.visitor
     if not visitor.visits_again:
         return _next_new(frontier, name, now)

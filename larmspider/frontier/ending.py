@@ -38,7 +38,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Revisited:
-    """The URL has this record once the stores are through; None: the page is taken out, and its URL
+    """The URL has this record once the stores are through; None: the page is removed, and its URL
     forgotten."""
 
     record: FetchRecord | None

@@ -8,7 +8,7 @@
     frontier.answered(lease, seconds=0.05)  # the response is complete: its slot is free
     frontier.acknowledge(lease, FetchRecord(UrlState.STORED, ...))   # every store has the page
 
-The backend remembers; the frontier decides. A URL goes through it so:
+The backend remembers; the frontier decides. The steps of a URL:
 
     add()             known, within the limits (links.py)? then into its host's queue
     pop()             which host may be asked, and for what (dispatch.py)
@@ -54,16 +54,17 @@ from larmspider.items import REQUISITE, Page
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
 
 MAX_IN_VAIN = 64
-"""Turns in which one pop() finds nothing to fetch, as the address is to be looked up, and URLs that
-robots.txt does not allow, before it lets others have the CPU."""
+"""Turns of one pop() that find nothing to fetch, because the address has to be looked up first,
+plus URLs that robots.txt does not allow; then it lets others have the CPU."""
 SLICES = 4
 """Slices of a refresh's search for due pages, in one pop()."""
 SET_BACK_SECS = 1.0
-"""A clock that goes back further was set, and each wait begins again."""
+"""A clock that goes back by more than this was set back, and all waits start over."""
 CHECKPOINT_AT = 20_000
-"""Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
+"""Pending changes at which a checkpoint is due at once: some 25 MB."""
 LOOK_AGAIN_SECS = 2.0
-"""Until a page is fetched once more, to see what changes by itself: a clock on it has moved."""
+"""Seconds until a page is fetched once more, to see which words change by themselves: a clock on it
+has moved by then."""
 LATE_SECS = 1.0
 """A request reaches its host within this time of its turn."""
 
@@ -86,7 +87,7 @@ class Frontier(FrontierState):
     ) -> None:
         super().__init__(backend, politeness, strategy, slots, options)
         self.partitions = AllPartitions()
-        """Which hosts are this worker's."""
+        """The partitions of this worker."""
         if isinstance(backend, SharedBackend):
             self.partitions = Partitions(self, backend)
         self.control = Control(self, self.partitions)
@@ -174,12 +175,12 @@ class Frontier(FrontierState):
         return added
 
     def is_own(self, key: bytes) -> bool:
-        """Whether a URL is of a host that no other worker has."""
+        """Whether no other worker has the host of a URL."""
         return self.partitions.owns(key)
 
     def known(self, exact: Sequence[str], *, count: bool = True) -> list[bool]:
-        """Was each URL, by its exact form, added before? With ``count`` it counts as a link to it
-        where the strategy asks."""
+        """Whether each URL, by its exact form, was added before. With ``count``, each call counts
+        as a link to the URL if the strategy counts links."""
         seen = self.seen
         known = seen.among(exact)
         unsure = [(at, url_key(url)) for at, url in enumerate(exact) if not known[at]]
@@ -196,8 +197,8 @@ class Frontier(FrontierState):
         return known
 
     def seen_lately(self, exact: Sequence[str]) -> list[bool]:
-        """known() as far as memory has it: False proves nothing. No link is counted; all are False
-        where the strategy counts links."""
+        """known() from memory alone: False proves nothing. No link is counted; all are False if the
+        strategy counts links."""
         if self.strategy.counts_links:
             return [False] * len(exact)
         return self.seen.among(exact)
@@ -264,8 +265,8 @@ class Frontier(FrontierState):
         return min((time for time in (at, again) if time is not None), default=None)
 
     def waits_for(self) -> Host | None:
-        """The host that is asked next, while nothing is in flight or due; None while there is
-        something to do at once."""
+        """The host that gets the next request, while nothing is in flight or due; None if there is
+        work at once."""
         at = self.next_ready_time()
         idle = not self.in_flight and at is not None and at > self.clock()
         return self.ready.next_host() if idle else None
@@ -311,8 +312,8 @@ class Frontier(FrontierState):
 
     @property
     def _has_hosts_ahead(self) -> bool:
-        """Whether some hosts are to be asked in this run. One that visits what is due does not wait
-        for hosts that do not answer: the next one does."""
+        """Whether hosts remain that get requests in this run. A run that visits due pages does not
+        wait for hosts without an answer; the next run tries them."""
         if self.parts.visitor.waits_for_silent:
             return bool(self.ready)
         return not all(host.record.is_silent for host in self.ready)
@@ -364,7 +365,7 @@ class Frontier(FrontierState):
             lease.host.worked = entry.url
 
     def forget(self, lease: Lease) -> None:
-        """A visit again has shown that the page is gone: the URL becomes unknown. answered() comes
+        """A revisit has shown that the page is gone: the URL becomes unknown. answered() comes
         first."""
         assert lease.entry is not None
         if lease.slot is not None:
@@ -373,7 +374,7 @@ class Frontier(FrontierState):
         self._forget(entry.host, [entry.key], was_known=entry.visit is not None)
 
     def forget_pages(self, host: str, keys: Sequence[bytes]) -> None:
-        """The stores have been told to take out pages of a host; their URLs become unknown."""
+        """The stores remove all pages of a host; their URLs become unknown."""
         self._forget(host, keys)
 
     def _forget(self, host: str, keys: Sequence[bytes], *, was_known: bool = True) -> None:
@@ -419,15 +420,15 @@ class Frontier(FrontierState):
         schedule(self, host)
 
     def hold_host(self, name: str, held: bool) -> None:
-        """While it is ``held`` the host is not asked: its documents wait for readers. Fetches in
-        flight go on."""
+        """A ``held`` host gets no requests, because its documents wait for readers. Fetches in
+        flight continue."""
         host = self.hosts.get(name)
         if host is not None and host.held is not held:
             host.held = held
             schedule(self, host)
 
     def may_retry(self, lease: Lease, kind: str) -> bool:
-        """Would failed() give the URL another try?"""
+        """Whether failed() would retry the URL."""
         entry, found = lease.entry, failure_kind(kind)
         if entry is None or not found.retry:
             return False
@@ -444,11 +445,11 @@ class Frontier(FrontierState):
         retry_after: float | None = None,
         visit: FetchRecord | None = None,
     ) -> bool:
-        """A fetch that failed: True if it will be tried again, False if the URL is FAILED now, or
-        if it was one of the frontier's own.
+        """A fetch failed. True: it will be retried. False: the URL is FAILED now, or the fetch was
+        one of the frontier's own.
 
-        ``kind`` as in politeness.KINDS; ``retry_after`` in seconds. ``visit`` holds what is known
-        of a response; its state and reason are set here.
+        ``kind`` as in politeness.KINDS; ``retry_after`` in seconds. ``visit`` holds the facts of a
+        response, if there was one; its state and reason are set here.
         """
         if lease.own is not None:
             lease.own.seconds, lease.own.retry_after = seconds, retry_after
@@ -493,7 +494,7 @@ class Frontier(FrontierState):
     def robots_loaded(
         self, lease: Lease, body: bytes, seconds: float, answer: str = "200"
     ) -> Sequence[str]:
-        """The host's rules; b"" where everything is allowed (4xx). Returns its Sitemap lines.
+        """The host's rules; b"" if everything is allowed (4xx). Returns its Sitemap lines.
 
         ``answer`` is the HTTP status, or why robots.txt was not requested.
         """

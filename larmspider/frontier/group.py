@@ -3,9 +3,9 @@
     wiki:80, docs:80 -> 10.0.0.7    one gap and one limit of requests at once over both
 
 A member's next request comes a gap after the last request to any member: the larger gap of the two
-hosts. Members take turns, the one that was asked longest ago first. A member that only the group
-holds up is not overtaken by another one: else a host with a gap of 10 s would never have a turn
-beside one with 2 s.
+hosts. Members take turns: the member whose last request was longest ago comes first. If a member
+waits only for the group, no other member overtakes it. Otherwise a host with a gap of 10 s would
+never have a turn beside a host with 2 s.
 
 dispatch.py decides when a member may be asked. Each change of a member costs O(log members): only
 the first waiting member of each kind of slot stands in the ready queue on behalf of the others.
@@ -84,7 +84,7 @@ class Group(Generic[Host]):
         self._count_limit(host)
 
     def remove(self, host: Host) -> None:
-        """The host is no member from now on."""
+        """The host is not a member from now on."""
         self.release(host)
         self._members.pop(host)
         self.in_flight -= host.in_flight

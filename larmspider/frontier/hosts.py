@@ -34,7 +34,7 @@ from larmspider.urls.schemes import CONNECTED, PORTS
 
 
 class HostState(IntEnum):
-    """The numbers are on disk."""
+    """The numbers are stored on disk."""
 
     NEW = 0
     LOADING = 1
@@ -133,7 +133,7 @@ class HostRecord(_KeptHost):
         return self.state is HostState.PARKED and self.reason.startswith("login")
 
     def move(self) -> None:
-        """Another worker takes the host: robots.txt in flight is requested again."""
+        """Another worker takes over the host: robots.txt in flight is requested again."""
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
 
@@ -167,7 +167,7 @@ class HostPace:
 
         HostPace("wiki*", delay=10.0, window=(22, 6))      # one request in ten seconds, at night
 
-    ``pattern`` is compared with ``host:port`` and with the host alone, in any case: ``*`` stands
+    ``pattern`` is compared with ``host:port`` and with the host alone, ignoring case: ``*`` stands
     for any characters, ``?`` for one. ``delay`` in seconds, ``connections`` at a time, ``budget``
     in stored pages, ``window`` from and to in hours of the local day (0..24; (22, 6) passes
     midnight). ``nofollow`` is ``obey`` or ``ignore``: whether nofollow of the host's pages counts.
@@ -216,7 +216,7 @@ class HostPace:
         return now if inside else now + (start - hour) % 24 * 3600
 
     def why_closed(self, at: float, hour_of: Callable[[float], float]) -> str:
-        """``outside its hours, 22 to 6``; "" where the window is open at that time."""
+        """``outside its hours, 22 to 6``; "" if the window is open at that time."""
         if self.window is None or self.opens(at, hour_of) <= at:
             return ""
         return "outside its hours, {:g} to {:g}".format(*self.window)
@@ -275,7 +275,7 @@ class Host:
     """A host at run time.
 
     ``next_fetch_time`` and ``ticket`` belong to ReadyQueue (``ticket`` is 0 while the host is not
-    in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
+    in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None if hosts are not
     grouped, and until the host's address is known. A host has no fetch ahead while it is
     ``resolving`` (waits for its address), ``leaving`` (for another worker), ``paused`` (by the
     operator) or ``held`` (too many bytes of its documents wait for readers). ``worked`` is the URL
@@ -382,7 +382,7 @@ class HostTable(dict[str, Host]):
     def enter(self, name: str, data: bytes | None, *, new_run: bool) -> Host:
         """A host that another worker had, with its record; None: it has none yet.
 
-        ``new_run``: hosts that were given up are tried again.
+        ``new_run``: hosts that were given up are retried.
         """
         record = HostRecord(name) if data is None else unpack_host(data)
         record.restart() if new_run else record.move()
@@ -403,6 +403,6 @@ class HostTable(dict[str, Host]):
         }
 
     def save(self) -> None:
-        """Hand the records that changed since the last call to the backend."""
+        """Give the records that changed since the last call to the backend."""
         changed, self._changed = self._changed, set()
         self._backend.put_hosts({name: pack_host(self[name].record) for name in changed})

@@ -31,7 +31,7 @@ class CrawlLimits:
     robots_retry: float = 3_600.0
 
     def reject_reason(self, entry: QueuedUrl) -> str | None:
-        """Why a URL will not be queued; None where it may be."""
+        """Why a URL will not be queued; None if it may be."""
         if self.depth_limit and entry.depth > self.depth_limit:
             return f"depth {entry.depth} is over {self.depth_limit}"
         if entry.redirects > self.max_redirects:
@@ -43,8 +43,8 @@ class CrawlLimits:
 
 @dataclass(slots=True)
 class Added:
-    """What Frontier.add() did: ``new`` are queued now; ``rejected`` are beyond a limit, with the
-    reason; ``forwarded`` is how many belong to other workers. The rest was known."""
+    """The result of Frontier.add(): ``new`` are queued now; ``rejected`` are beyond a limit, with
+    the reason; ``forwarded`` is the number of URLs of other workers. The rest was known."""
 
     new: list[QueuedUrl] = field(default_factory=list)
     rejected: list[tuple[QueuedUrl, str]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class RecentlySeen:
         return seen
 
     def add(self, url: str) -> None:
-        """Remember a URL that is known to the frontier; "" is none."""
+        """Remember a URL that is known to the frontier; "" is ignored."""
         self._young.add(url)
         if len(self._young) >= self._size:
             self._old, self._young = self._young, set()
@@ -88,7 +88,7 @@ class RecentlySeen:
 def count_links(
     backend: Backend, priority: Callable[[str, int, int], int], exact: Sequence[str]
 ) -> None:
-    """One more link to each of these known URLs, whose priority may change with it
+    """Count one more link to each of these known URLs; their priority may change
     (Strategy.priority)."""
     by_key = [(url, url_key(url)) for url in exact]
     changes = []

@@ -4,8 +4,8 @@
     overrides.factor = 2.0                              # all gaps twice as long
     overrides.order("threads", 64, keep=False)          # until this run ends
 
-The overrides are a note of the backend, so the next run of the crawl has them still, but for those
-that were ordered for a run; the pause of a whole crawl ends with its run, too.
+The overrides are a note of the backend, so the next run of the crawl still has them. Orders for a
+single run end with the run, and so does the pause of a whole crawl.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MAX_DELAY, MAX_THREADS = 86_400.0, 10_000
 
 @dataclass(slots=True)
 class _Orders:
-    """``for_run``: fields that were ordered for this run only, with what the next run has."""
+    """``for_run``: fields that were ordered for this run only, with their values for the next
+    run."""
 
     for_run: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
@@ -60,8 +61,8 @@ class HostOverride(_Orders):
 @dataclass(slots=True)
 class Overrides(_Orders):
     """``factor`` multiplies all gaps. ``restrict``: the scope, in place of
-    ``instead_of``, which the settings said then; "" where the scope was not changed. ``threads``:
-    fetches at a time, in place of ``threads_instead_of``; None where that was not changed."""
+    ``instead_of``, which the settings said then; "" if the scope was not changed. ``threads``:
+    fetches at a time, in place of ``threads_instead_of``; None if that was not changed."""
 
     factor: float = 1.0
     hosts: dict[str, HostOverride] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class Overrides(_Orders):
         )
 
     def pack(self) -> bytes:
-        """JSON; hosts without an override are left out, and so is what is as ever."""
+        """JSON; hosts without an override and fields with their usual value are left out."""
         return json.dumps(self.as_json()).encode("utf-8")
 
     @classmethod

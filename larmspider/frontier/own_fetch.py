@@ -1,4 +1,4 @@
-"""A fetch of the frontier's own: of no page, made in its host's turn before the host's pages.
+"""A fetch that the frontier makes for itself, in its host's turn, before the host's pages.
 
     own = OwnFetch(FetchKind.SOURCE, "http://wiki/sitemap.xml", released, ended)
 

@@ -74,7 +74,7 @@ class Part:
         """Another worker has the host from now on."""
 
     def save(self) -> None:
-        """Hand what has changed to the backend, for the batch that ends now."""
+        """Give changes to the backend, for the batch that ends now."""
 
     # work
 
@@ -145,7 +145,7 @@ class Part:
         return Blame.HOST
 
     def silent(self, host: str, since: float, now: float) -> None:
-        """A host has failed once more, and has not answered ``since`` a time."""
+        """A host has failed once more, and has not answered since the time ``since``."""
 
     def gives_up(self, entry: QueuedUrl) -> bool:
         """Whether a failed URL is not retried, whatever its number of attempts."""
@@ -158,9 +158,9 @@ class Part:
         """A URL has failed for good."""
 
     def robots_failed(self, host: str, kind: str) -> None:
-        """The robots.txt of a host could not be had."""
+        """The robots.txt of a host could not be fetched."""
 
-    # visits again: one Part at most decides them
+    # revisits: one Part at most decides them
 
     visits_again: bool = False
     """Whether this run visits stored pages again."""
@@ -328,7 +328,7 @@ class HostNotes(Generic[N]):
         self._evicted: WeakValueDictionary[str, N] = WeakValueDictionary()
         """Values that left memory while a caller holds them."""
         self._kept: set[str] = set()
-        """Hosts of which a value of this run alone is a note."""
+        """Hosts that have a note whose value belongs to this run only."""
         self.bytes = 0
         memory.add(self)
 
@@ -356,7 +356,7 @@ class HostNotes(Generic[N]):
         return value
 
     def get(self, host: str) -> N | None:
-        """The value of a host; None where nothing is known."""
+        """The value of a host; None if nothing is known."""
         value = self._values.get(host)
         if value is not None or (self._of_run and host not in self._kept):
             return value
@@ -414,7 +414,7 @@ class HostNotes(Generic[N]):
     # notes
 
     def _read(self, host: str) -> tuple[N, int] | None:
-        """A value and the bytes of its note; None where nothing is known."""
+        """A value and the bytes of its note; None if nothing is known."""
         if self._of_run and host not in self._kept:
             return None
         held = self._evicted.pop(host, None) if self._evicted else None

@@ -6,8 +6,8 @@
     partitions.seal()                         # ... until all that was done with it is in a batch
     partitions.committed()                    # {17}: another worker may have it from here on
 
-A partition is given up in this order, so that its next owner finds in Redis all that this one did
-with it. Until then it is owned, and URLs that others forward to it are taken in.
+Give up a partition in this order: its next owner then finds all changes of this worker in Redis.
+Until then this worker owns the partition, and accepts URLs that other workers forward to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SharedBackend(Backend):
 
     @abstractmethod
     def owns(self, key: bytes) -> bool:
-        """Whether a URL, by its key, is in one of them."""
+        """Whether this worker owns the partition of a URL, given its key."""
 
     @abstractmethod
     def partition_of(self, host: str) -> int:
@@ -48,16 +48,16 @@ class SharedBackend(Backend):
 
     @abstractmethod
     def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]:
-        """The packed records of these hosts, of those that have one."""
+        """The packed records of these hosts, without hosts that have none."""
 
     @abstractmethod
     def give_up(self, partitions: Collection[int]) -> None:
-        """Own these partitions no more."""
+        """Stop owning these partitions."""
 
     @abstractmethod
     def forward(self, entries: Iterable[QueuedUrl]) -> int:
-        """Forward URLs to their owners, but for those that were forwarded lately; returns how many
-        were forwarded."""
+        """Forward URLs to their owners, except URLs that were forwarded lately. Returns the number
+        of forwarded URLs."""
 
     @abstractmethod
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
@@ -65,12 +65,12 @@ class SharedBackend(Backend):
 
     @abstractmethod
     def count_visit(self) -> None:
-        """A visit again that the budget of the whole crawl pays."""
+        """Count a revisit against the budget of the whole crawl."""
 
     @property
     @abstractmethod
     def uncounted_visits(self) -> int:
-        """Those that no commit has yet."""
+        """Counted revisits that no commit has yet."""
 
 
 class AllPartitions:
@@ -78,17 +78,17 @@ class AllPartitions:
 
     shared = False
     uncounted_visits = 0
-    """Visits again that no commit has yet."""
+    """Counted revisits that no commit has yet."""
 
     def split(self, entries: Sequence[QueuedUrl]) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
-        """The entries that this worker is to add, and those that were forwarded to others."""
+        """The entries that this worker has to add, and the entries that were forwarded."""
         return entries, []
 
     def split_again(
         self, entries: Sequence[QueuedUrl], *, doubted: bool = False
     ) -> Sequence[QueuedUrl]:
-        """The entries that are this worker's, to be queued again or ``doubted``. The others are
-        forwarded, and queued again where they are refused, or doubted where they are stored."""
+        """This worker's entries, to be queued again or ``doubted``. The other entries are
+        forwarded: their owners queue refused URLs again, or doubt stored pages."""
         return entries
 
     def owns(self, key: bytes) -> bool:
@@ -96,10 +96,10 @@ class AllPartitions:
         return True
 
     def arrived(self, entries: Iterable[QueuedUrl]) -> None:
-        """These were added although their partition may be leaving: then their hosts are, too."""
+        """Entries were added. If their partition is leaving, their hosts are leaving, too."""
 
     def seal(self) -> None:
-        """The batch ends: with it partitions that are idle are complete in Redis."""
+        """The batch ends. With it, idle partitions are complete in Redis."""
 
     def count_visit(self) -> None:
         """As SharedBackend.count_visit()."""
@@ -115,8 +115,8 @@ class Partitions(AllPartitions):
     def __init__(self, frontier: FrontierState, backend: SharedBackend) -> None:
         self._frontier, self._backend = frontier, backend
         self.leaving: set[int] = set()
-        """Partitions whose hosts are not asked any more."""
-        self._sealed: frozenset[int] = frozenset()  # of these, those that the next commit completes
+        """Partitions whose hosts get no more requests."""
+        self._sealed: frozenset[int] = frozenset()  # leaving ones that the next commit completes
         self._committed_pages = 0  # stored pages of owned partitions, as of the last commit
         self._sealed_pages = 0
 
@@ -161,8 +161,7 @@ class Partitions(AllPartitions):
     # coming
 
     def enter(self, loaded: Any, new_run: Collection[int] = ()) -> list[str]:
-        """Take partitions that were loaded; returns the hosts that came with them. A gap from now
-        they may be asked.
+        """Take loaded partitions; returns their hosts. A host may get a request after a full gap.
 
         ``new_run``: partitions that no worker had in this run, whose given-up hosts are tried
         again.
@@ -189,7 +188,7 @@ class Partitions(AllPartitions):
     # going
 
     def leave(self, partitions: Iterable[int]) -> None:
-        """Hand out no URL of these any more."""
+        """Stop handing out URLs of these partitions."""
         going = self._backend.owned & frozenset(partitions)
         self.leaving |= going
         for name in self._hosts_of(going):
@@ -202,7 +201,7 @@ class Partitions(AllPartitions):
 
     @property
     def idle(self) -> frozenset[int]:
-        """Partitions that are leaving and of which nothing is fetched or stored any more."""
+        """Leaving partitions without any fetch or store under way."""
         if not self.leaving:
             return frozenset()
         frontier, busy = self._frontier, set()

@@ -1,4 +1,4 @@
-"""How often a host may be asked, and what its answers and failures change in that. Pure rules.
+"""How often a host may get a request, and how its answers and failures change this. Pure rules.
 
     politeness.gap(record)     ->  Gap(seconds=10.0, rule="robots.txt Crawl-delay")
 
@@ -60,8 +60,8 @@ KINDS = {
 """By the fetch layer's word; any other word: retried, the host not blamed."""
 
 FORGIVING = 5
-"""Answers after a failure that undo one doubling of the wait: a host that refuses one request in
-ten is asked as long as it answers, one that refuses each second request waits longer each time."""
+"""Answers after a failure that undo one doubling of the wait. A host that refuses one request in
+ten therefore keeps its pace; a host that refuses every second request waits longer each time."""
 _SERVER_ERROR = FailureKind(retry=True, blames_host=True)
 _OVERLOADED = FailureKind(retry=True, blames_host=True, snoozes=True)
 _OTHER = FailureKind(retry=True, blames_host=False)
@@ -137,7 +137,8 @@ class Politeness:
         return replace(rule, connections=own.connections)
 
     def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:
-        """A host of another run, or another worker: its last request is not known here."""
+        """A host of an earlier run or another worker: the time of its last request is not known
+        here."""
         # a gap from now is safe, however soon this comes after the last request
         record.next_time = now + self.gap_seconds(record)
         # the clock may have been ahead, by years: no wait is longer than one that begins now
@@ -148,7 +149,7 @@ class Politeness:
         record.robots_until = min(record.robots_until, now + robots_expires)
 
     def gap_seconds(self, record: HostRecord) -> float:
-        """Between the beginnings of two requests to the host."""
+        """Seconds between the beginnings of two requests to the host."""
         limits, overrides = self.limits, self.overrides
         gap = self.rules.of(record.host).delay or 0.0
         if overrides.hosts:
@@ -212,7 +213,7 @@ class Politeness:
     ) -> None:
         """A failure that blames the host: snoozed, or parked if it is one too many.
 
-        ``retry_after`` in seconds from now, None where the server names none. Without ``snooze`` it
+        ``retry_after`` in seconds from now, None if the server names none. Without ``snooze`` it
         only counts towards parking. ``in_doubt``: the failures may come from single views of
         the host, which is not parked before it is probed (broken_views.py). A host on probation is
         given up until the next run.
@@ -273,11 +274,12 @@ class Politeness:
         return max(limits.retry_after_max, max(limits.backoff_max, park) * (1 + limits.jitter))
 
     def is_too_far(self, earliest: float, now: float) -> bool:
-        """Whether no wait is that long: the URL was released while the clock was ahead."""
+        """Whether a wait is longer than any real one: the URL was released while the clock was
+        ahead."""
         return earliest > now + self.longest_wait
 
     def retry_time(self, now: float, attempts: int) -> float:
-        """When a URL that failed ``attempts`` times may be tried again."""
+        """When a URL that failed ``attempts`` times may be retried."""
         wait = self.limits.backoff * 2.0 ** min(attempts - 1, 20)
         return now + self._spread(min(wait, self.limits.backoff_max))
 

@@ -60,7 +60,7 @@ class RobotsCache:
         return held[0]
 
     def put(self, host: str, body: bytes) -> RobotsRules:
-        """A fresh robots.txt; b"" where everything is allowed."""
+        """A fresh robots.txt; b"" if everything is allowed."""
         self._backend.put_note(f"robots {host}", body)
         return self._hold(host, body)
 
@@ -119,7 +119,7 @@ _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)?([^#]*)")
 
 
 def product_token(user_agent: str) -> str:
-    """The name in lower case that a robots.txt calls us by, "" where there is none.
+    """The name in lower case that a robots.txt calls us by, "" if there is none.
 
     "larmspider/0.1 (+https://x.example/)" and "Mozilla/5.0 (compatible; larmspider/0.1)" give
     "larmspider". "larm spider" gives "": it is two products, and naming no one is safer than
@@ -191,7 +191,7 @@ class RobotsRules:
 
     @classmethod
     def parse(cls, body: bytes, user_agent: str) -> RobotsRules:
-        """Read the body of a robots.txt. Never raises: what is not a rule is passed over.
+        """Read the body of a robots.txt. Never raises: lines that are not rules are skipped.
 
         ``user_agent`` is the User-Agent header or only its product token.
         """
@@ -318,8 +318,8 @@ def _escape(raw: bytes) -> str:
     """``raw`` in ASCII, each byte from 80 on in one spelling, "%C3" or raw C3 as "%W3".
 
     The first digit becomes a letter from S to Z because Protego decodes valid escapes, and turns
-    all that are not UTF-8 into U+FFFD; what is no escape it leaves alone. The length, by which the
-    longest rule wins, stays the length of the escape.
+    all that are not UTF-8 into U+FFFD. It does not change invalid escapes. The length, by which
+    the longest rule wins, stays the length of the escape.
     """
     text = _NOT_PRINTABLE.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode("ascii")
     return _HIGH_ESCAPE.sub(lambda m: f"%{chr(ord('S') + int(m[1], 16) - 8)}{m[2].upper()}", text)

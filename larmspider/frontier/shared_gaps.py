@@ -55,7 +55,7 @@ class SharedGaps:
             return self._take(self._folder / file_name(host), now, gap)
         except OSError as error:
             if not self._failed:
-                logger.error("%s: gaps are not shared any more: %s", self._folder, error.strerror)
+                logger.error("%s: gaps are no longer shared: %s", self._folder, error.strerror)
             self._failed = True  # this crawl's own gap holds
             return 0.0
 

@@ -19,7 +19,7 @@ from larmspider.frontier.storage.records import MAX_PRIORITY
 FIRST = 0x4000
 """Where the orders by small numbers begin: before it there is room for Request.priority."""
 LATER = 0x400
-"""By how much a URL is put behind others, for each level (TrapWatch)."""
+"""Added to the priority of a URL for each level (TrapWatch), so that it waits behind others."""
 
 
 def level_of(priority: int) -> int:

@@ -426,7 +426,7 @@ class AnchorTable:
         return gave
 
     def _target(self, txn: Any, one: bytes) -> str:
-        """The URL of the target of a pair, "" where it is not known."""
+        """The URL of the target of a pair, "" if it is not known."""
         record = txn.get(self._now(one)[:_TARGET], db=self._heads)
         return _Head.decode(record).url if record else ""
 

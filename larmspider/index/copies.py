@@ -72,7 +72,7 @@ class Groups:
 
     def place(self, likeness: int | None) -> int:
         """The number of the group that a page belongs to; a new one, unless it is a copy of the
-        first page of one. None: it is known to be no copy. 3 us."""
+        first page of one. None: it is known not to be a copy. 3 us."""
         if likeness is not None:
             # NEAR bits leave one of NEAR + 1 blocks as it is
             parts = [number << 10 | likeness >> place & mask for number, place, mask in _SEVENTHS]

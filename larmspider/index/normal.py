@@ -9,7 +9,7 @@ zero-width space may stand anywhere inside a word; none of that is seen on a pag
 
 The normal form is NFKC without invisible characters (U+00AD, U+200B to U+200D, U+FEFF). Signs of
 letters or digits stay apart from the word before them: the sign for kg and the fraction one half
-are words of their own, a trade mark is no word. Letters that people write either way are folded,
+are words of their own, a trade mark is not a word. Letters that people write either way are folded,
 too: the Turkish capital I with a dot, Russian io as ie, alef with hamza, and the kaf, yeh and heh
 of Persian and Urdu as in Arabic (Lucene's PersianNormalizationFilter). The vowel marks and the
 stretching of Arabic are left out. The digits of all scripts are 0 to 9.
@@ -57,7 +57,8 @@ _SECOND = (
     *(range(0x1161, 0x1176), range(0x11A8, 0x11C3), range(0x903, 0xE00), range(0x102B, 0x1036)),
     range(0x1B35, 0x1B36),
 )
-"""Letters of Hangul, and vowel signs, that join the letter before them though they are no marks."""
+"""Letters of Hangul, and vowel signs, that join the letter before them though they are not
+marks."""
 
 
 @cache
@@ -105,7 +106,7 @@ for _char in DIGITS:
 
 
 _GERSHAYIM = re.compile('"(?<=[\u05d0-\u05ea]")(?=[\u05d0-\u05ea])')
-"""The sign of an abbreviation in Hebrew, as it is typed."""
+"""The sign of an abbreviation in Hebrew, as typed."""
 
 
 def _plain(text: str) -> str:

@@ -170,7 +170,7 @@ def _is_newer(draft: Path, directory: Path) -> bool:
 
 
 def _state_of(directory: Path) -> str:
-    """Another one after each commit; "" where there is no index."""
+    """Another one after each commit; "" if there is no index."""
     try:
         return sha1((directory / "meta.json").read_bytes(), usedforsecurity=False).hexdigest()
     except FileNotFoundError:

@@ -471,7 +471,7 @@ def _signs(title: str, body: str) -> list[str]:
 
 
 def own_word(name: str, value: str) -> str:
-    """The term that finds a value of an own field, in any case: ``room=4.12``."""
+    """The term that finds a value of an own field, ignoring case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
 
 
@@ -582,7 +582,7 @@ def _plausible(told: float | None, fetched: float) -> datetime | None:
 
 
 def tongue_of(language: str) -> str:
-    """The primary language, "en" for en-US; "" where it is not a language tag."""
+    """The primary language, "en" for en-US; "" if it is not a language tag."""
     primary = language.replace("_", "-").partition("-")[0].strip().lower()
     return primary if 2 <= len(primary) <= 8 and primary.isascii() and primary.isalpha() else ""
 

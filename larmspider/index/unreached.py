@@ -1,7 +1,7 @@
 """Which pages of an index were not reached at their last visit, and since when.
 
 A missing page stays in the search until its loss is confirmed (learned/deletes/table.py).
-Meanwhile the search shows it as not reached, behind others. The file ``unreached`` beside the
+Meanwhile the search shows it as not reached, after others. The file ``unreached`` beside the
 index has such pages by key, and hosts that do not answer, by origin::
 
     found = Unreached.read(Path("crawl/index"))
@@ -171,7 +171,7 @@ def is_damaged(directory: Path) -> bool:
 
 
 def _read(directory: Path) -> tuple[dict[str, _Mark], dict[str, float]] | None:
-    """None where there is nothing, or it is damaged."""
+    """None if there is nothing, or it is damaged."""
     try:
         found = msgpack.unpackb((directory / NAME).read_bytes())
         pages = {

@@ -50,7 +50,7 @@ def stemmer_of(directory: Path) -> str | None:
 
 def restricted_of(directory: Path) -> tuple[str, ...] | None:
     """Patterns of the hosts that were restricted when the link texts of an index were taken in, all
-    of them (link_access.py); None where that was not noted."""
+    of them (link_access.py); None if that was not noted."""
     noted = _meta(directory).get("restricted")
     return tuple(map(str, noted)) if isinstance(noted, list) else None
 

@@ -156,7 +156,7 @@ class ViewWatch(Part):
         views.host_works(but=view)
 
     def blame(self, lease: Lease, kind: str, retry_after: float | None) -> Blame:
-        """Count a failure that blames the host, and say what it means for the host."""
+        """Count a failure that blames the host. Returns what it means for the host."""
         host, entry = lease.host, lease.entry
         if entry is None or is_source(entry.url):
             return Blame.HOST
@@ -252,8 +252,8 @@ class ViewWatch(Part):
     # probes
 
     def wants_probe(self, host: Host) -> bool:
-        """Whether a URL that worked is to be fetched before anything else of the host: five
-        failures in a row were of single views, or such failures have parked the host."""
+        """Whether to fetch a URL that worked before anything else of the host: five failures in a
+        row were of single views, or such failures have parked the host."""
         if host.record.host not in self._failing or not host.worked:
             return False
         views = self._hosts.of(host.record.host)
@@ -262,7 +262,7 @@ class ViewWatch(Part):
         return views.wants_probe or bool(host.record.parks and views.row and not views.blames_host)
 
     def next_time(self, host: str) -> float | None:
-        """0.0 where failures in a row ask for a probe now."""
+        """0.0 if failures in a row ask for a probe now."""
         if host not in self._failing:
             return None
         views = self._hosts.of(host)
@@ -273,7 +273,7 @@ class ViewWatch(Part):
         return name in self._failing and bool(self._hosts.of(name).probe)
 
     def own_fetch(self, host: Host, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
-        """The page that worked, if it is to be fetched now."""
+        """The page that worked, if it has to be fetched now."""
         if not self.wants_probe(host):
             return None
         name = host.record.host

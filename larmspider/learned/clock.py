@@ -4,8 +4,8 @@
     now - since < DAY                        # becomes:
     jumps.now_for(since, now) - since < DAY
 
-A clock that is a year ahead for a night looks as a year without a run. No visit was made in that
-gap: one of more than 7 days, and of more than twice the gap before, counts as a short one.
+A clock that is a year ahead for a night looks like a year without a run. No visit was made in that
+gap. A gap of more than 7 days, and more than twice the gap before, therefore counts as a short gap.
 """
 
 from __future__ import annotations

@@ -243,7 +243,8 @@ def host_row(
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """By what a crawl learns traps, and acts: LARM_TRAPS, LARM_STRATEGY, LARM_CLASS_PAGES."""
+    """The settings by which a crawl learns traps and acts: LARM_TRAPS, LARM_STRATEGY,
+    LARM_CLASS_PAGES."""
 
     mode: str = LEARN
     order: type[Strategy] = BreadthFirst
@@ -326,13 +327,13 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
     if levels:
         yield (
             f"{'put' if is_put else 'to be put'} behind the other URLs of {entry.host}, by"
-            f" {counted(levels, 'level')} of {len(LEVELS)}, as such pages gave little that"
-            " is new: it is fetched after those that give more (LARM_TRAPS)"
+            f" {counted(levels, 'level')} of {len(LEVELS)}, because similar pages had little new"
+            " text (LARM_TRAPS)"
         )
     elif put or due:
         yield (
-            f"{'put' if is_put else 'to be put'} behind those URLs of {entry.host} that give as"
-            " much and have fewer parameters (LARM_TRAPS)"
+            f"{'put' if is_put else 'to be put'} behind URLs of {entry.host} with fewer parameters"
+            " and equally new pages (LARM_TRAPS)"
         )
 
 
@@ -345,8 +346,7 @@ def _traps_of(
 
 
 def _latest_in_words(names: list[str], met: Met) -> str:
-    """``3 of its last 12 pages were new``: of the first of what a URL belongs to that has shown
-    anything."""
+    """``3 of its last 12 pages were new``: for the first group of the URL with judged pages."""
     for name, record in zip(names, met.records, strict=True):
         new, judged = record.latest
         if judged:
@@ -357,7 +357,7 @@ def _latest_in_words(names: list[str], met: Met) -> str:
 
 
 def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
-    """Why a URL is held: what it belongs to, the budget and the evidence."""
+    """Why a URL is held: its group, the budget and the evidence."""
     traps = _traps_of(reader, reader.note(TRAPS.format(host=entry.host)), entry.host)
     met = traps.find(entry.normalized, entry.depth)
     record = met.blocked
@@ -366,8 +366,8 @@ def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
         return
     yield f"held as one of {record.text} of {entry.host}, {record.in_words()}"
     yield (
-        f"{counted(record.held, 'URL')} held by this ({record.setting}); one in {PROBE} of those"
-        " whose turn comes is fetched all the same, fewer the longer nothing new comes of them"
+        f"{counted(record.held, 'URL')} held by this ({record.setting}); one in {PROBE} is fetched"
+        " as a probe, and fewer while probes find nothing new"
     )
     for url, found_on in record.samples or ():
         yield f"{record.shown}: {url}, found on {found_on}"
@@ -429,16 +429,16 @@ def silent_in_words(data: bytes, now: float) -> Iterator[str]:
 def merged_in_words(reader: FrontierReader, merged: MergedUrl) -> str:
     """``same page as http://wiki/faq.html, by the path-case rule, proven 3 times here``."""
     if not merged.rules:
-        return f"asked again, to compare {merged.entry.url} with itself"
+        return f"fetched again, to compare {merged.entry.url} with itself"
     aliases = HostAliases.unpack(reader.note(f"aliases {merged.entry.host}"))
     page = stand_in(reader, merged)
     held = aliases.is_held(merged.entry.key, merged.rules)
-    what = "held, as it may be the same page as" if held else "same page as"
+    what = "held: perhaps the same page as" if held else "same page as"
     return f"{what} {page or 'a URL of another worker'}, {sentence(merged.rules, aliases)}"
 
 
 def stand_in(reader: FrontierReader, merged: MergedUrl) -> str:
-    """The URL that stands for a merged one; "" where another worker has it."""
+    """The URL that stands for a merged one; "" if another worker has it."""
     found = reader.visit(merged.into) or reader.entry(merged.into)
     return found.url if found is not None else ""
 

@@ -47,7 +47,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 """LARM_STRATEGY by name."""
 
 REFRESH_WORDS = (DUE, WATCH, ALL)
-"""LARM_REFRESH, but for patterns."""
+"""LARM_REFRESH, except for patterns."""
 INDEX = "index"
 """The word for which no crawl runs (commands/reindex.py)."""
 REFRESH_ORDERS = ("value",)

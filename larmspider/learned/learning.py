@@ -56,7 +56,7 @@ class Learning:
 
     ``proofs``: the number of equal pairs of URLs that prove a rule on a host; 0: no URLs are
     merged. ``revisits``: None where URLs do not even get the time of their next visit. ``traps`` is
-    LARM_TRAPS, ``not_traps`` the file of classes that are no traps. ``asks_sources``: sitemaps and
+    LARM_TRAPS, ``not_traps`` the file of classes that are not traps. ``asks_sources``: sitemaps and
     feeds are fetched. ``links_to`` and ``take_out`` as in DeleteGate. ``logins`` signs in to hosts,
     before anything else is fetched there.
     """
@@ -165,12 +165,12 @@ class LearningFrontier(Frontier):
                 self.reschedule(host)
 
     def unlinked(self, names: Iterable[str]) -> None:
-        """No link leads to these pages any more, by the exact form of their URLs: they are due."""
+        """No link leads to these pages any longer (exact forms of their URLs): they become due."""
         self.refresh.named_no_more(self._stored(map(url_key, names)))
 
     def sitemap_read(self, url: str, names: Iterable[str]) -> int:
-        """A whole sitemap names these pages, by the exact form of their URLs. Those that it named
-        a time ago, and does not name any more, are due. Returns their number."""
+        """A complete sitemap names these pages (exact forms of their URLs). Pages that it named
+        some time ago, and no longer names, become due. Returns their number."""
         stored = self._stored(self.sources.named(url, map(url_key, names)))
         flapping = self.sources.dropped((key for key, _ in stored), url)
         if flapping is not None and stored:

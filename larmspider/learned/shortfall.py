@@ -156,7 +156,7 @@ class Evidence(Note):
         self.markup += found is Instead.MARKUP
 
     def _redirect(self, link: Link) -> None:
-        with suppress(ValueError):  # a target that is no URL
+        with suppress(ValueError):  # a target that is not a URL
             self.logins += is_login_path(urlsplit(link.url).path)
         if link.rejected_by == "scope":
             self.moved += 1
@@ -186,7 +186,7 @@ class Evidence(Note):
                 self.refused_at = self.refused_at or link.url[:MAX_EXAMPLE]
 
     def reason(self, name: str, *, restrict: bool = False) -> str:
-        """Why little of a host ``name`` is stored; "" where nothing keeps a crawl from the rest."""
+        """Why little of a host ``name`` is stored; "" if nothing keeps a crawl from the rest."""
         return next(self._reasons(name, restrict=restrict), "")
 
     def _reasons(self, name: str, *, restrict: bool) -> Iterator[str]:
@@ -243,7 +243,7 @@ class Evidence(Note):
         if refused >= LEAST_REFUSED and not self.followed:
             yield (
                 f"{name} has {counted(refused, 'link')} to itself, such as {self.refused_at}, and"
-                f" no one passes the filters ({', '.join(sorted(self.refused))});"
+                f" no link passes the filters ({', '.join(sorted(self.refused))});"
                 f" {program.NAME} explain"
                 " URL says why"
             )
@@ -385,7 +385,7 @@ class Shortfall(Part):
     def __init__(self, notes: NotesMemory) -> None:
         self._hosts = HostNotes(notes, "shortfall", Evidence)
         self._enough: set[str] = set()
-        """Hosts with LOOKED answers: nothing is counted any more."""
+        """Hosts with LOOKED answers: nothing more is counted for them."""
 
     def _of(self, host: str) -> Evidence:
         self._hosts.touch(host)

@@ -1,4 +1,4 @@
-"""Sitemaps and feeds of each host: where they are, when they are asked, how far they are trusted.
+"""Sitemaps and feeds of each host: where they are, when to fetch them, how far to trust them.
 
     sources.found("wiki:80", ["http://wiki/sitemap.xml"], "robots.txt")
     own = sources.own_fetch("wiki:80", now, allowed) # the one to be fetched now, or None
@@ -6,9 +6,9 @@
     sources.judged(key, changed=True)                # of a page that it named as changed
     sources.precision(url)                           # 0.67: of three such pages two had changed
 
-A source is asked once a day at most, of the sitemaps in an index only those that the index calls
-newer. Its trust is a Beta counter of pages that it named as changed, by whether their text was.
-Kept is it in a note of the host, ``sources wiki:80``, which moves with the host's partition.
+A source is fetched at most once a day; a sitemap in an index only if the index calls it newer. The
+trust in a source is a Beta counter over the pages that it named as changed: had their text changed?
+A note of the host keeps it, ``sources wiki:80``, which moves with the host's partition.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ class Sources(Part):
         return self.next_fetch(host.record.host, now, allowed)
 
     def next_fetch(self, host: str, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
-        """The source that is to be fetched now; the next one after that has ended. One that
-        robots.txt does not allow, and does not name, is passed over."""
+        """The source to fetch now; the next one follows after it has ended. Sources that robots.txt
+        neither allows nor names are passed over."""
         at = self.next_time(host)
         if at is None or at > now:
             return None
@@ -215,7 +215,7 @@ class Sources(Part):
         self._hosts.touch(host)
 
     def index_says(self, url: str, changed: float | None) -> None:
-        """Note the last change of a sitemap, as its index has it."""
+        """Note the last change of a sitemap, as its index states it."""
         mine = self._hosts.of(host_of(url))
         if (source := mine.sources.get(url)) is not None:
             source.changed = changed or 0.0

@@ -5,7 +5,7 @@
     a store or the spider raised failed, with the error
     a store cannot write         none: the crawl breaks off, and fetches it again when resumed
     no answer, attempts spent    failed, with the kind
-    a visit again                unchanged, or as revisits.py found
+    a revisit                    unchanged, or as revisits.py found
 
 The outermost spider middleware: a spider's whole output for a response passes here last.
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class DepthFilter(UrlFilter):
     """Rejects links of pages at depth ``limit`` (0: no limit, as in Scrapy), and a redirect after
-    ``max_redirects`` in a row. A redirect is no step: its target has its source's depth."""
+    ``max_redirects`` in a row. A redirect is not a step: its target has its source's depth."""
 
     name = "depth"
 

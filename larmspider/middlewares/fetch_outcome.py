@@ -1,4 +1,4 @@
-"""Answers, as the frontier sees them: a free slot, a slow or failing host, a URL to try again.
+"""Answers, as the frontier sees them: a free slot, a slow or failing host, a URL to retry.
 
 A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
 goes back to its host's queue with backoff, and the spider never hears of it.
@@ -114,7 +114,7 @@ class AnswersMiddleware(WithScheduler):
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.RETRIES)
             self.crawler.stats.inc_value(stats.RETRIES_KIND.format(kind=kind))
-            logger.debug("Will be tried again: %s (%s)", request.url, kind)
+            logger.debug("Will be retried: %s (%s)", request.url, kind)
         return again
 
 

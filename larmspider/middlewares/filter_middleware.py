@@ -188,7 +188,7 @@ class FilterMiddleware:
         return found, rejected
 
     def reasons(self, links: Sequence[Link], page: Page) -> list[str | None]:
-        """Why each link is rejected, None where it is not; an error of the filter rejects."""
+        """Why each link is rejected, None if it is not; an error of the filter rejects."""
         try:
             reasons = self.filter.reject_links(links, page)
             if len(reasons) == len(links):

@@ -53,7 +53,7 @@ class FollowMiddleware:
     """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
     last.
 
-    Links that are no http, https or file URLs are left out, should no filter stand before.
+    Links that are not http, https or file URLs are left out, should no filter stand before.
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:

@@ -164,7 +164,7 @@ def _leads_back(link: Link, page: Page) -> bool:
 
 
 def _one_login(form: str) -> str:
-    return f"leads to a login, which is asked once, as {form}"
+    return f"leads to a login form, which is fetched once, as {form}"
 
 
 def acts_signed_in(url: str, sites: Sites) -> str | None:

@@ -88,7 +88,7 @@ class LastCheckMiddleware:
                 self._refuse(acts_signed_in(request.url, self.sites))
             return
         if lease is not None and lease.disallowed:
-            raise Disallowed("not allowed by robots.txt any more")
+            raise Disallowed("no longer allowed by robots.txt")
         try:
             # not meta["normalized"]: a redirected request inherits its source's
             normalized = self.normalize(request.url)

@@ -34,7 +34,7 @@ class RemovedFilter(UrlFilter):
         return self._reason(Forms(url, url))
 
     def _reason(self, forms: Forms) -> str | None:
-        return f"taken out by the operator ({FILE})" if self._removals.get().has(forms) else None
+        return f"removed by the operator ({FILE})" if self._removals.get().has(forms) else None
 
     def reject_link(self, link: Link, page: Page) -> str | None:
         assert link.normalized is not None

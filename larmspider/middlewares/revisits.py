@@ -1,4 +1,4 @@
-"""Visits again: judges the answer for a page that is stored already.
+"""Revisits: judges the answer to a request for a stored page.
 
     304, or the same bytes or text as before     Kept: a line in fetch.log, nothing is stored
     another text, or other links                 the Page: a new version
@@ -7,8 +7,8 @@
 
 A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
 changed page are followed like any page's, and no links of an error page or a login. A page may
-be looked at a second time at once: to learn what changes in it from one fetch to the next, and to
-find out whether a 304 tells the truth.
+be fetched a second time at once, to learn which words change with each fetch, and to find out
+whether a 304 is true.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ _LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2
 """Names in the paths of logins, without hyphens."""
 _WORDS = frozenset(map(str, Observation))
 NAMED = 3
-"""Pages that left, and that came, which the end of a run names."""
+"""The end of a run names at most 3 pages that left, and 3 that came."""
 NEXT_MINUTE_SECS = 61.0
 """Seconds until the second look at a page that has a clock without seconds."""
 FRESH_SECS = 2 * DAY
 """How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3
-"""Stored pages of a host that redirect to one URL, from which on it is an error page or a login."""
+"""A URL is an error page or a login once 3 stored pages of a host redirect to it."""
 
 
 def visit_of(request: Request | None) -> FetchRecord | None:
@@ -90,7 +90,7 @@ def visit_of(request: Request | None) -> FetchRecord | None:
 
 
 def unread(response: Response, digest: str) -> Kept | None:
-    """A Kept for an answer to a visit again that need not be read: a 304, or the stored bytes.
+    """A Kept for an answer to a revisit that need not be read: a 304, or the stored bytes.
     ``digest`` of the body, in hex."""
     visit = visit_of(response.request)
     if visit is None:
@@ -104,7 +104,7 @@ def unread(response: Response, digest: str) -> Kept | None:
 
 
 def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
-    """Whether the head may have another word on indexing the page than it had."""
+    """Whether the headers may say something else about indexing than at the last visit."""
     return "X-Robots-Tag" in response.headers or was_noindex(visit.link_signature)
 
 
@@ -130,14 +130,14 @@ def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float
 
 
 def word_of(item: Page | Kept | Removed) -> str:
-    """The observation of a visit again, for the stats."""
+    """The observation of a revisit, for the stats."""
     if isinstance(item, Kept):
         return item.kind if item.kind in _WORDS else str(Observation.FAILED)
     return str(Observation.CHANGED) if isinstance(item, Page) else "removed"
 
 
 class RevisitsMiddleware(WithScheduler):
-    """Judges the spider's items for an answer to a visit again."""
+    """Judges the spider's items for an answer to a revisit."""
 
     @cached_property
     def _access(self) -> Access:
@@ -228,7 +228,7 @@ class RevisitsMiddleware(WithScheduler):
         return page
 
     async def _tell_language(self, page: Page) -> bool:
-        """False where the crawl is being stopped."""
+        """False if the crawl is being stopped."""
         languages: Languages | None = getattr(self.crawler.spider, "late_languages", None)
         if languages is not None and page.status == 200:
             try:
@@ -243,7 +243,7 @@ class RevisitsMiddleware(WithScheduler):
 
 
 class _Judge:
-    """One answer to a visit again; ``for_all``: everybody may see the pages of the host."""
+    """One answer to a revisit; ``for_all``: everybody may see the pages of the host."""
 
     def __init__(
         self, refresh: Revisiting, lease: Lease, response: Response, *, for_all: bool = True
@@ -257,7 +257,7 @@ class _Judge:
         self.known: HostKnowledge = refresh.known(entry.host)
         self.now = refresh.clock()
         self.leads_to: Link | None = None
-        """The redirect to be followed of a page that has moved."""
+        """The redirect of a moved page, which is to be followed."""
         self.target = ""
         """The target of this redirect, in exact form."""
         self.stored: Page | None = None
@@ -267,8 +267,8 @@ class _Judge:
         """Whether the page changes at each visit without a new word."""
 
     def wants_stored(self, page: Page) -> bool:
-        """Whether to compare the answer with the stored body: it is not known to be the same, and
-        may be."""
+        """Whether to compare the answer with the stored body: it may be the same, and this is not
+        known yet."""
         visit = self.visit
         return (
             visit.state is UrlState.STORED
@@ -363,7 +363,7 @@ class _Judge:
         seen = observation_of(page.status)
         if seen is not None:
             if not was_stored and visit.status == page.status:
-                return Observation.SAME, visit  # it was no page before either
+                return Observation.SAME, visit  # it was not a page before either
             if seen is Observation.LOCKED and was_stored and not self.for_all:
                 return Observation.DENIED, visit
             return seen, visit
@@ -411,8 +411,8 @@ class _Judge:
         return Observation.SAME if is_same else Observation.CHANGED, record
 
     def _is_lost_body(self, page: Page) -> bool:
-        """Whether the answer is the very body that the stores have lost: it is stored again, and
-        is no error page."""
+        """Whether the answer is exactly the body that the stores have lost. It is then stored
+        again, and is not an error page."""
         lost = self.refresh.lost_body_of(self.entry)
         return bool(lost) and page.status == 200 and lost == bytes.fromhex(page.digest)
 
@@ -440,8 +440,8 @@ class _Judge:
         return has_turn and not page.file_bytes
 
     def _follow(self, page: Page, *, confirmed: bool) -> None:
-        """Follow a page to its new place; a target that names the page is a login, unless it
-        stays."""
+        """Follow the redirect of a moved page. Without ``confirmed``, a target whose query has the
+        page's path counts as a login, and is not followed."""
         link = next(link for link in page.links if link.type == REDIRECT)
         target = unquote(link.url.partition("?")[2])
         is_login = unquote(urlsplit(page.url).path) in target
@@ -450,8 +450,8 @@ class _Judge:
             self.leads_to = link
 
     def _leads_to_login(self, page: Page) -> bool:
-        """Whether the answer is a redirect to a login, by the name of its target, or since the
-        target is not stored and gets the page's own URL."""
+        """Whether the answer is a redirect to a login: by the name of its target, or because the
+        target is not stored and its query has the page's path."""
         link = next((link for link in page.links if link.type == REDIRECT), None)
         if page.status < 300 or link is None:
             return False
@@ -464,13 +464,13 @@ class _Judge:
         return record is None or record.state is not UrlState.STORED
 
     def _redirected(self, page: Page) -> Observation | None:
-        """For a page that was stored and redirects now; None if it did so before, or was no
-        page."""
+        """The observation for a stored page that now redirects. None if it redirected before, or
+        was not a page."""
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
             self.refresh.redirects_to(self.entry.host, self.entry.key, _redirect_in(page))
             return None
         target = _redirect_in(page)
-        if target in ("", self.refresh.exact_of(self.entry)):  # it wants a cookie, for one
+        if target in ("", self.refresh.exact_of(self.entry)):  # e.g. it wants a cookie
             return Observation.FAILED
         self.target = target = self.refresh.end_of(self.entry, target)
         there, before = self.refresh.record_of(target), self.visit.link_signature
@@ -490,8 +490,8 @@ class _Judge:
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
 
     def _led_nowhere(self, there: FetchRecord) -> Observation:
-        """The observation for a redirect to a missing page. A visit of the target within FRESH_SECS
-        counts, and one since the last visit of the page; an older one is repeated."""
+        """The observation for a redirect to a missing page. A visit to the target counts if it was
+        within FRESH_SECS, or after the last visit to the page; an older visit is repeated."""
         is_fresh = 0 <= self.now - there.time <= FRESH_SECS
         if not is_fresh:
             self.refresh.look_at(self.target)
@@ -518,7 +518,7 @@ def _was_hidden(visit: FetchRecord) -> bool:
 
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
-    """The items for the stores if a visit again had no response: the page stays, and leaves only if
+    """The items for the stores if a revisit had no response: the page stays, and leaves only if
     robots.txt demands it. The URL's end is in the lease."""
     scheduler, lease = scheduler_of(crawler), lease_of(request)
     assert scheduler is not None

@@ -97,7 +97,7 @@ class ScopeFilter(UrlFilter):
                 return why
             if self.restrict is None:
                 inside = url.startswith(self.folders) or f"{url}/" in self.folders
-                return None if inside else "below no seed's folder"
+                return None if inside else "not below a seed's folder"
         if self.restrict is not None:
             if self.restrict.fullmatch(url):
                 return None

@@ -6,8 +6,8 @@
         def reject_reason(self, url: str) -> str | None:
             return "a draft" if "/drafts/" in url else None
 
-Listed in SPIDER_MIDDLEWARES it filters a Page's batch of links in one pass, plain Requests and
-seeds alike, so it serves foreign spiders too. middlewares/filter_middleware.py runs it.
+A filter in SPIDER_MIDDLEWARES judges all links of a Page in one pass. It also judges plain Requests
+and seeds, so it works with any spider. middlewares/filter_middleware.py runs it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ class UrlFilter:
     """
 
     name: ClassVar[str]
-    """Short and stable, as it appears in stats, logs and explanations."""
+    """Short and stable: stats, logs and explanations show it."""
     remembers: ClassVar[bool] = False
-    """Whether ``reject_reason`` alone decides, always alike for one URL, so that verdicts can be
-    remembered: 0.05 us a link instead of 1 to 2, for 97% of all links (navigation)."""
+    """Whether ``reject_reason`` alone decides, and always gives the same verdict for a URL.
+    Verdicts are then cached: 0.05 us a link instead of 1 to 2, for 97% of all links
+    (navigation)."""
     files: ClassVar[tuple[str, ...]] = ()
     """Its log and other files in LARM_DIR, as in Store (pipelines/store.py)."""
 

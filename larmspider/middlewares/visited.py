@@ -101,8 +101,8 @@ class VisitedFilter(UrlFilter):
 
 def _leads_to_itself(link: Link, page: Page) -> bool:
     """http://h/index.html redirects to http://h/: perhaps one page, but only the target has its
-    content. One such link a page passes, and the frontier takes one for each number of redirects in
-    a row: LARM_MAX_REDIRECTS in all for a canonical form, in a ring or a chain."""
+    content. One link of this kind on a page passes. The frontier accepts one for each number of
+    redirects in a row: at most LARM_MAX_REDIRECTS for a canonical form, in a ring or a chain."""
     if link.type != REDIRECT or link.url == page.url:
         return False
     return link.normalized == page.normalized or _name(link) == page.name
@@ -114,7 +114,7 @@ def _name(link: Link) -> str:
 
 class _Rings:
     """The targets of the last 10,000 redirects of this run: enough to name a ring. A ring that was
-    begun in an earlier run is named if it has two members, and ends in any case."""
+    begun in an earlier run also ends, but is named only if it has two members."""
 
     SIZE, LONGEST = 10_000, 20
 
@@ -122,7 +122,7 @@ class _Rings:
         self._leads: OrderedDict[str, str] = OrderedDict()
 
     def closed_by(self, link: Link, page: Page) -> list[str] | None:
-        """The URLs of the ring from ``page`` to ``page``, None where this redirect closes none."""
+        """The URLs of the ring from ``page`` to ``page``; None if this redirect closes no ring."""
         if link.url == page.url:
             return [page.url, page.url]
         if page.link_type == REDIRECT and page.from_page == link.url:
@@ -141,7 +141,7 @@ class _Rings:
 
 
 class _Memory:
-    """The known URLs, under another scheduler."""
+    """The known URLs if another scheduler runs the crawl."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

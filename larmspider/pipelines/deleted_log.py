@@ -1,7 +1,7 @@
-"""deleted.log: which pages were taken out of the crawl, when and why; one line each.
+"""deleted.log: which pages were removed from the crawl, when and why; one line each.
 
-The first store, for it refuses pages that an operator has taken out (removed.txt) and that were
-being fetched then.
+The first store, because it refuses pages that an operator removed (removed.txt) while they were
+being fetched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DELETED_LOG_COLUMNS = ("time", "url", "url-exact", "reason")
 KEPT_SECS = 30 * 86_400.0
-"""For so long the last version of a page that was taken out stays, unless an operator did it."""
+"""For so long the last version of a page that was removed stays, unless an operator did it."""
 
 
 class DeletedLogPipeline(LogStore):

@@ -1,7 +1,7 @@
 """Feeds (``-O pages.jsonl``): a line an item, with a page's text, links and headers.
 
 Bytes that a text format cannot hold are written in base64, in a field x_base64. A page's body
-is left out, for it is in the page files already, unless LARM_FEED_BODIES is on::
+is left out, because it is in the page files already, unless LARM_FEED_BODIES is on::
 
     {"url": "http://wiki/a.pdf", "status": 200, ..., "headers": [{"name": "ETag", "value": "1"}],
      "body_base64": "JVBERi0xLjcK..."}
@@ -65,7 +65,7 @@ def _as_text(name: str, value: Any) -> tuple[str, Any]:
 
 
 class _FeedItems:
-    """Before one of Scrapy's exporters: what it gets is `feed_item`."""
+    """Runs before one of Scrapy's exporters, which gets `feed_item`."""
 
     def __init__(self, file: BytesIO, *, bodies: bool = False, **kwargs: Any) -> None:
         super().__init__(file, **kwargs)  # type: ignore[call-arg]

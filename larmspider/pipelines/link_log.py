@@ -4,7 +4,7 @@ A page often has one link several times, with the same text: in the menu above a
 That is one line, unless LARM_LINK_LOG is "all".
 
 A page that may have been stored before has a line without a link before its own, with the time in
-place of the text; so has a page that is taken out. Earlier lines of the page do not count::
+place of the text; so has a page that is removed. Earlier lines of the page do not count::
 
     http://wiki/a           2026-01-31T12:00:00.000Z
 """

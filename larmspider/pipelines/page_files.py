@@ -4,7 +4,7 @@ pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing 
 blobs/0-2fd4e1c6..., blobs/1-...      bodies that are too large for these, each once
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
 
-Of several lines of a URL the last counts. One with status 0 says that the page was taken out.
+Of several lines of a URL the last counts. One with status 0 says that the page was removed.
 
 With LARM_BODIES=warc the bodies lie in the files of WarcPipeline: page file -1 is the WARC file
 with number 0, -2 the next one, and the offset is the record's. Page file BLOBS is the folder
@@ -276,7 +276,7 @@ def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], byte
 
 
 def blob_file(directory: Path, number: int) -> Path:
-    """The file of a body that is too large for page files. Raises CrawlDirError where it is
+    """The file of a body that is too large for page files. Raises CrawlDirError if it is
     gone."""
     found = next((directory / FOLDER).glob(f"{number}-*"), None)
     if found is None:

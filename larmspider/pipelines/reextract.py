@@ -58,8 +58,8 @@ def reextracted(
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> tuple[int, Documents]:
     """The number of pages in store.log, and the documents of the ``wanted`` URLs. ``only``:
-    languages of indexed pages, all if empty. Raises ConfigError where bodies are missing,
-    CrawlDirError where store.log cannot be read."""
+    languages of indexed pages, all if empty. Raises ConfigError if bodies are missing,
+    CrawlDirError if store.log cannot be read."""
     total, sizes, lost = 0, dict[int, int](), dict[str, int]()
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
         url, number, offset, size = fields[1], int(fields[8]), int(fields[9]), int(fields[6])
@@ -111,7 +111,7 @@ def _documents(
             frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for number, (fields, body) in enumerate(stored_pages(directory)):
             from_page, url, normalized, link_type, status, mime, size, title, place, blob = fields
-            if status == "0":  # it was taken out
+            if status == "0":  # it was removed
                 continue
             depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
             depths[hash(url)] = depth
@@ -143,8 +143,8 @@ def _documents(
 
 
 def missed_pages(directory: Path, forms: FormsOf) -> Iterator[tuple[str, str, float, float]]:
-    """Pages that were not there at their last visit, as the frontier knows them: name, outcome,
-    time of the last visit and of the first that missed it. 4 us for each URL of the frontier."""
+    """Pages that the frontier knows as missing at their last visit: name, outcome, time of the last
+    visit and of the first visit that missed it. 4 us for each URL of the frontier."""
     with ExitStack() as stack:
         frontier = None
         if (directory / "frontier" / "data.mdb").exists():
@@ -182,8 +182,8 @@ def fetches_in(path: Path) -> Mapping[int, Fetched]:
 def link_texts(
     directory: Path, forms: FormsOf, access: LinkAccess
 ) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Each page, by exact form, with the exact targets and texts of its links, by links.log, as
-    far as ``access`` lets them be indexed. The last of several versions comes last."""
+    """Each page, by exact form, with the exact targets and texts of its links, by links.log, if
+    ``access`` lets them be indexed. The last of several versions comes last."""
     for url, links in _links_by_page(directory):
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):

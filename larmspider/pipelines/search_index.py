@@ -95,7 +95,7 @@ class SearchIndexPipeline(Store):
         access_secs: float = inf,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
-        ``given_up`` whether it was told to stop while it opens. Only pages in ``languages`` are
+        ``given_up`` whether it has to stop while it opens. Only pages in ``languages`` are
         indexed, all if empty. ``restricted``, called when the store opens, returns patterns of
         hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
         batch that are not stored; the others are written again at their next visit. ``unlinked``
@@ -213,12 +213,12 @@ class SearchIndexPipeline(Store):
             self._sources.problems = Problems()
 
     async def _withdraw(self, writer: IndexWriter) -> None:
-        """Bring the link texts in line with what has become restricted, while the crawl waits; its
-        search leaves them out meanwhile."""
+        """Bring the link texts in line with newly restricted hosts, while the crawl waits;
+        meanwhile its search leaves them out."""
         hosts = counted(len(self._access.restricted) - 1, "pattern")
         logger.info(
-            "The link texts in the search index were taken in with other hosts restricted: those on"
-            " pages of restricted hosts (%s) are taken out of it",
+            "Other hosts were restricted when link texts came into the search index: link texts on"
+            " pages of restricted hosts (%s) are now removed from it",
             hosts,
         )
         began = time.monotonic()
@@ -228,9 +228,9 @@ class SearchIndexPipeline(Store):
             )
         took = duration(time.monotonic() - began)
         if self.given_up():
-            logger.warning("Not all link texts of restricted hosts are out yet, after %s", took)
+            logger.warning("Not all link texts of restricted hosts are removed yet, after %s", took)
         else:
-            logger.info("The link texts of restricted hosts are out, in %s", took)
+            logger.info("The link texts of restricted hosts are removed, in %s", took)
 
     def _linking_pages(self) -> Iterator[tuple[str, str]]:
         said = time.monotonic()
@@ -327,7 +327,7 @@ class SearchIndexPipeline(Store):
             self._marks.missed(name, kept.kind, kept.fetched)
 
     def _mark(self, name: str) -> None:
-        """The page was reached, or is no more."""
+        """The page was reached, or was removed."""
         if self._marks is not None:
             self._marks.reached(name)
 
@@ -427,7 +427,7 @@ class SearchIndexPipeline(Store):
                     await asyncio.to_thread(writer.close, self.stopping)
             if writer.waiting:
                 logger.warning(
-                    "%s: stored, and in the search index when the same command goes on",
+                    "%s: stored; not in the search index before the same command continues",
                     counted(writer.waiting, "page"),
                 )
         except CrawlDirError as error:

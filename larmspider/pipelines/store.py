@@ -71,7 +71,7 @@ class Store(ABC):
     _forms: Callable[[str], Forms] = Canonicalizer().forms
     _counters: StatsCollector | None = None
     keeps_requisites = False
-    """Whether `requisite` does something, so that LARM_REQUISITES is of use."""
+    """Whether `requisite` does something, so that LARM_REQUISITES has an effect."""
     refreshing = False
     """Whether pages may have been stored before, as in a run with ``refresh=``."""
     _told: frozenset[str] = frozenset()
@@ -113,19 +113,19 @@ class Store(ABC):
         """Record a visit after which the page that is stored stays as it is."""
 
     def remove(self, removed: Removed) -> None:  # noqa: B027 - a store may have nothing of it
-        """Let a page count no more; what was written of it may stay."""
+        """Let a page no longer count; data that was written for it may stay."""
 
     def requisite(self, page: Page) -> None:  # noqa: B027 - most stores are for pages
-        """Store an image, a style or a script of a page, which is no page itself; where
+        """Store an image, a style or a script of a page, which is not a page itself; where
         ``keeps_requisites`` is True."""
 
     def flush(self) -> bytes:
-        """Hand all that was written to the operating system and return the position by which
-        ``recover`` drops what was written later. Also called after close_spider()."""
+        """Hand all written data to the operating system, and return the position by which
+        ``recover`` drops later data. Also called after close_spider()."""
         return b""
 
     def recover(self, position: bytes) -> None:  # noqa: B027 - a store may have nothing to drop
-        """Drop what was written after ``position`` (b"" is the beginning). Called before
+        """Drop data that was written after ``position`` (b"" is the beginning). Called before
         open_spider(), and only with a frontier that remembers positions."""
 
     def commit(self) -> Awaitable[None] | None:
@@ -207,7 +207,7 @@ class Store(ABC):
 
 
 def wants_requisites(settings: BaseSettings) -> bool:
-    """LARM_REQUISITES. Raises ConfigError where no store keeps them."""
+    """LARM_REQUISITES. Raises ConfigError if no store keeps them."""
     if not options.boolean(settings, "LARM_REQUISITES"):
         return False
     stores = settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
@@ -262,7 +262,7 @@ def as_page(item: Any, needs: Iterable[str]) -> Page:
 
 def _as_field(name: str, value: Any, wanted: type, what: str = "field") -> Any:
     """``value``, an integer as float where that is wanted. Raises MissingFieldError for another
-    type, and for numbers that are no depth, status or time."""
+    type, and for numbers that are not a depth, status or time."""
     if wanted is float and type(value) is int:
         value = float(min(max(value, -1), _MAX_SECS))
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):

@@ -196,7 +196,7 @@ class Documents:
     of_failed: int = 0
     of_failed_bytes: int = 0
     of_old: int = 0
-    """Old versions, and pages that were taken out, that scrapy compact would take away if
+    """Old versions, and pages that were removed, that scrapy compact would take away if
     LARM_VERSIONS were 0; ``of_old_bytes`` of page files."""
     of_old_bytes: int = 0
 
@@ -246,7 +246,7 @@ def _largest(pages: list[StoredPage]) -> list[StoredPage]:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """URLs with the same content: ``copies`` of them, ``urls`` the first ones."""
+    """URLs with the same content: the number of all ``copies``, and the first ``urls``."""
 
     copies: int
     urls: Sequence[str]

@@ -107,7 +107,7 @@ class Explanation:
 
     @property
     def known(self) -> bool:
-        """Whether the crawl has met this URL, if only as a link that a filter rejected."""
+        """Whether the crawl has seen this URL, even if only as a link that a filter rejected."""
         return self.visited or self.first_referrer is not None
 
 
@@ -215,7 +215,7 @@ def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     changes = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
     if changes:
         yield (
-            "the crawl ran with other filters than these settings have, which this goes by: "
+            "the crawl ran with other filters; this explanation uses the present settings: "
             + "; ".join(changes)
         )
 

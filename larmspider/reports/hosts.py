@@ -97,7 +97,7 @@ class RobotsLine:
 @dataclass(frozen=True, slots=True)
 class RobotsText:
     """A robots.txt as it was read. ``left_out`` lines are not among ``lines``. ``allowed`` is None
-    where no URL was given."""
+    if no URL was given."""
 
     lines: Sequence[RobotsLine]
     left_out: int
@@ -139,7 +139,7 @@ def robots_outcome(record: HostRecord, body: bytes | None) -> str:
     """
     answer = record.robots_answer
     if record.state is HostState.LOADING and not answer:
-        return "It is being asked for."
+        return "It is being fetched."
     if not answer:  # or a version that did not keep the answer
         return "It has not been read." if body is None else _of_body(body, "It was read")
     if answer == "address":
@@ -151,7 +151,7 @@ def robots_outcome(record: HostRecord, body: bytes | None) -> str:
         why = f"a redirect that is not followed, {status}" if answer.startswith("3") else status
         return f"None ({why}): everything is allowed."
     if record.robots_until:
-        return f"Not reached the last time ({status}): the rules read before that still hold."
+        return f"Not reached the last time ({status}): the earlier rules still apply."
     return f"Not reached ({status}): nothing is allowed until it is."
 
 
@@ -201,8 +201,8 @@ def host_page(
     now: float,
     url: str = "",
 ) -> HostPage | None:
-    """None for a host that the crawl has not met. ``url``: mark the line of robots.txt that decides
-    about it."""
+    """None for a host that the crawl does not know. ``url``: mark the line of robots.txt that
+    decides about it."""
     with crawl.frontier() as frontier:
         row = None if frontier is None else host_row(frontier, politeness, host, now)
         if frontier is None or row is None:

@@ -1,4 +1,4 @@
-"""Broken links that no failed fetch shows: hrefs that are no URL, redirects that go round in a
+"""Broken links that no failed fetch shows: hrefs that are not URLs, redirects that go round in a
 ring, and fragments that their page lacks.
 
     link_faults(crawl)                             # by links.log: no URL, redirects in a ring
@@ -27,7 +27,7 @@ from larmspider.reports.stored_copy import HTML_TYPES
 from larmspider.urls.resolve import resolve
 
 NO_URL, RING, FRAGMENT = "no-url", "redirect-loop", "fragment"
-"""Results of these links, beside the results in fetch.log."""
+"""Results of these links, in addition to the results in fetch.log."""
 MAX_BYTES = 4_000_000
 """Pages above this size are not read for fragments."""
 MAX_PLACES = 500_000
@@ -35,7 +35,7 @@ MAX_PLACES = 500_000
 MAX_FOUND = 10_000
 _SAID_PAGES = 100  # between two calls of progress
 _OPENED = re.compile(r"(?:https?|file):", re.IGNORECASE)
-"""Schemes of links that a crawl can follow; mailto: and others are no URLs for it."""
+"""Schemes of links that a crawl can follow; mailto: and others are not URLs for it."""
 _VALUE = rb"\s*=\s*(?:\"([^\"]{0,4096})\"|'([^']{0,4096})'|([^\s\"'>]{1,4096}))"
 _HREF = re.compile(rb"<(?:a|area)\s[^<>]*?\bhref" + _VALUE, re.IGNORECASE)
 _NAME = re.compile(rb"\s(?:id|name)" + _VALUE, re.IGNORECASE)
@@ -45,7 +45,7 @@ _NO_PLACE = re.compile(r"top\Z|[!/]|:~:|\Z", re.IGNORECASE)
 
 
 def link_faults(crawl: CrawlDir) -> list[BrokenLink]:
-    """Links that are no URL, and redirects that go round in a ring."""
+    """Links that are not URLs, and redirects that go round in a ring."""
     return [*bad_hrefs(crawl), *redirect_rings(crawl)]
 
 
@@ -129,7 +129,7 @@ def _records(crawl: CrawlDir, value: str, field: int) -> Iterator[list[str]]:
 
 class Fragments:
     """``unread``: pages that are too large or cannot be read; ``beyond``: fragments that were not
-    looked for, as there were too many."""
+    looked for, because there were too many."""
 
     def __init__(
         self, crawl: CrawlDir, progress: Callable[[int], object] = lambda _done: None

@@ -339,7 +339,8 @@ BROKEN_COLUMNS = ("result", "url", "pages", "page", "link", "anchor", "message",
 
 
 def broken_rows(links: Iterable[BrokenLink]) -> Iterator[tuple[object, ...]]:
-    """A row for each page with a broken link; one for a target without known pages, as a seed."""
+    """A row for each page with a broken link; one row for a target without known pages, such as a
+    seed."""
     for link in links:
         for referrer in link.carriers or (Referrer("", "", ""),):
             yield (

@@ -26,7 +26,7 @@ _TICKS = re.compile(r"`{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section: ``anchor`` is "" where no link leads to it, ``level`` 0 without a heading.
+    """A section: ``anchor`` is "" if no link leads to it, ``level`` 0 without a heading.
     ``text`` begins with the heading."""
 
     anchor: str

@@ -3,7 +3,7 @@
 left the search 2026-03-02T04:10:00Z: moved 2 times over 1.1 days, to https://wiki/vpn
 http://wiki moved to https://wiki: 30 pages (first seen 2026-03-01; 28 left ...)
 was http://wiki/vpn until 2026-03-02T04:10:00Z (scrapy page http://wiki/vpn --versions)
-not as it was since 2026-03-01 (login), and stays: a login form never takes a page out by itself
+different since 2026-03-01 (login), and stays: a login form never removes a page by itself
 """
 
 from __future__ import annotations
@@ -64,24 +64,27 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     known = HostKnowledge.unpack(notes.note(NOTE.format(host=host)))
     if known.volatile.is_restless(key[8:]):
         yield (
-            "restless: it changed at its last visits without a word that its host did not have"
-            " before, and is visited as a page of which nothing is known"
+            "restless: it changed at its last visits, but without a word that is new on its host;"
+            " it is visited like a page without a known rate of change"
         )
     for at, url, _ in known.gone:
         if left and url_key(url) == key:
             again = utc(at + GONE_AGAIN_SECS)[:10]
-            yield f"asked for once more by the first refresh after {again}, for it may be back"
+            yield f"requested once more by the first refresh after {again}, because it may return"
     approved = [approved_in(part.path).get(host, {}) for part in crawl.parts]
     if any(key in keys for keys in approved):
-        yield "approved to leave: the next refresh visits it, and takes it out if it is still so"
+        yield "removal approved: the next refresh visits it, and removes it if nothing has changed"
     elif any(WHOLE_HOST in keys for keys in approved):
-        yield "approved to leave with all pages of its host, if it does not answer the next refresh"
+        yield (
+            "removal approved with all pages of its host, if the host does not"
+            " answer the next refresh"
+        )
     kept = HostDeletes.unpack(notes.note(note_of(host)))
     waiting = kept.waiting.get(key)
     page = waiting or kept.undecided.get(key)
     if page is not None:
         why = waiting.why if waiting is not None else why_it_stays(page)
-        yield f"not as it was since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"
+        yield f"different since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"
 
 
 def _plain(reason: str) -> str:

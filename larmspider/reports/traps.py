@@ -3,7 +3,7 @@
     for trap in traps_in(crawl):
         print(trap.name, trap.why, trap.line)       # wiki:80/doku.php?do=edit&id=* ... url ^https?://...
     accept(trap, rules_file(settings, crawl))       # the line is in LARM_KNOWN_PATHS_FILE
-    reject(trap, crawl)                             # it is no trap, for this crawl
+    reject(trap, crawl)                             # it is not a trap, for this crawl
 
 A rule is the shortest that fits the whole class and no other fetched URL. It is a guess,
 so an operator has to accept it.
@@ -355,8 +355,8 @@ def accept(trap: Trap, file: Path | None) -> tuple[Path, bool]:
 
 
 def reject(trap: Trap, crawl: CrawlDir) -> Path:
-    """The class is no trap, in this crawl: its URLs are fetched. A run that is under way takes it
-    up at its next checkpoint. Raises CrawlDirError."""
+    """The class is not a trap, in this crawl: its URLs are fetched. A run that is under way takes
+    it up at its next checkpoint. Raises CrawlDirError."""
     path = crawl.path / NOT_TRAPS
     try:
         before = path.read_text("utf-8") if path.exists() else ""

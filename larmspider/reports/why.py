@@ -1,4 +1,4 @@
-"""Explains the place of a page among the hits of a query, or why it is no hit.
+"""Explains the place of a page among the hits of a query, or why it is not a hit.
 
     request = SearchRequest("vpn login")
     found = why(request, "http://wiki.example/vpn", searcher, crawl, settings)
@@ -40,7 +40,7 @@ BY_RELEVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A page among the hits; ``position`` counts from 1, None for a page that is no hit."""
+    """A page among the hits; ``position`` counts from 1, None for a page that is not a hit."""
 
     url: str
     title: str
@@ -121,7 +121,7 @@ def why(
         for n, key in zip(numbers, keys, strict=True)
     ]
     found.above, found.first = (*placed, None, None)[:2]
-    found.reasons += [f"it has not: {word}" for word in examined.missing]
+    found.reasons += [f"it lacks: {word}" for word in examined.missing]
     if found.above is not None:
         found.reasons += _differences(examined, found.above)
     return found
@@ -152,7 +152,7 @@ def _hits(searcher: Searcher, request: SearchRequest, key: str) -> list[Hit]:
 def _no_hit(examined: Examined) -> Iterator[str]:
     yield from examined.lacks
     yield from (f"the filter {name} leaves it out" for name in examined.filters)
-    yield from (f"it has not: {word}" for word in examined.missing)
+    yield from (f"it lacks: {word}" for word in examined.missing)
 
 
 def _differences(mine: Examined, above: Placed) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _not_indexed(
     yield from (f"{one.stage} rejects it: {one.reason}".rstrip(": ") for one in rejected)
     yield from explanation.frontier
     if not explanation.known and not rejected:
-        yield "it is not crawled: no page of the crawl links to it, and it is no seed"
+        yield "it is not crawled: no page of the crawl links to it, and it is not a seed"
 
 
 def _stored_not_indexed(
@@ -212,7 +212,7 @@ def _stored_not_indexed(
     if page.noindex:
         yield "it says noindex"
     elif not is_for_readers(page):
-        yield "it sends its readers on to another page at once"
+        yield "it redirects its readers to another page at once"
     elif languages and is_in_another(page, languages):
         yield f"its language is {page.language}, and LARM_INDEX_LANGUAGES has others"
     else:

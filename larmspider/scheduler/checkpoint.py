@@ -41,7 +41,7 @@ def store_positions(crawler: Crawler) -> dict[str, bytes]:
 
 
 def recover_stores(crawler: Crawler, positions: Mapping[str, bytes]) -> None:
-    """Let the stores drop what was written after these. Raises what a store raised, as
+    """Let the stores drop data that was written after these positions. Raises a store's error as
     LarmspiderError."""
     results = crawler.signals.send_catch_log(
         signals.recovered, positions=positions, dont_log=LarmspiderError
@@ -68,8 +68,8 @@ def let_go(
     forms: Callable[[str], Forms],
     now: float,
 ) -> None:
-    """Take pages out of the stores of one of many workers, of which another one has newer versions,
-    or has taken them out."""
+    """Remove pages from the stores of a worker if another worker has newer versions of them, or has
+    removed them."""
     for page in pages:
         when = min(page.time, now) - 1  # before the version that counts
         with suppress(InvalidURL):

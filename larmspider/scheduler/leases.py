@@ -4,9 +4,9 @@
     leases.retry(request, "timeout") or leases.release_slot(request, "timeout")
     leases.acknowledge(request, FetchRecord(UrlState.STORED, ...))
 
-The middlewares end them that hear of answers (middlewares/fetch_outcome.py) and of stored items
-(middlewares/acknowledge.py). A component that swallows its Request or response loses a lease: that
-is noticed here, or the crawl would wait for ever.
+The middlewares that see answers (middlewares/fetch_outcome.py) and stored items
+(middlewares/acknowledge.py) end them. A component that swallows its Request or response loses a
+lease. This module notices that; otherwise the crawl would wait for ever.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Leases:
         self._out.add(lease)
 
     def hand_out(self, request: Request) -> None:
-        """Let Scrapy take this Request next, for a lease that is out."""
+        """Let Scrapy take this Request next, for a lease that is handed out."""
         self.ready.append(request)
         self._wake()
 
@@ -125,7 +125,7 @@ class Leases:
     ) -> None:
         """A last attempt is over: its slot is free, its host judged at once, or the host's next URL
         would go out before the stores are through with this one. ``kind`` as in politeness.KINDS,
-        "" where the fetch says nothing about its host."""
+        "" if the fetch says nothing about its host."""
         lease = request.meta[LEASE]
         self.frontier.release_slot(lease, kind, elapsed(request), retry_after=retry_after)
         self._warn_if_parked(lease)
@@ -158,7 +158,7 @@ class Leases:
             self.frontier.acknowledge(lease, visit)
 
     def revisited(self, request: Request, record: FetchRecord | None) -> None:
-        """A visit again is judged: the URL has this record now; None: it is forgotten."""
+        """A revisit is judged: the URL has this record now; None: it is forgotten."""
         lease = self._take_back(request)
         if record is None:
             self.frontier.forget(lease)
@@ -166,7 +166,7 @@ class Leases:
             self.frontier.acknowledge(lease, record)
 
     def look_again(self, request: Request, seconds: float) -> None:
-        """A page that was visited again is fetched once more, ``seconds`` later."""
+        """A page that was revisited is fetched once more, ``seconds`` later."""
         lease = self._take_back(request)
         self.frontier.look_again(lease, seconds)
 
@@ -272,7 +272,7 @@ class RequestConverter:
         return self.crawler.spider
 
     def to_queued(self, request: Request, frontier: LearningFrontier) -> QueuedUrl:
-        """Raises ValueError, saying why, for a Request that cannot be kept."""
+        """Raises ValueError, with the reason, for a Request that cannot be kept."""
         normalized = normalized_of(request, self._forms)
         exact: str = request.meta["exact"]
         payload = (
@@ -300,7 +300,7 @@ class RequestConverter:
         return entry
 
     def to_request(self, lease: Lease, frontier: LearningFrontier) -> Request:
-        """Raises ValueError where a packed Request cannot be made again."""
+        """Raises ValueError if a packed Request cannot be made again."""
         entry = lease.entry
         assert entry is not None
         if entry.payload:

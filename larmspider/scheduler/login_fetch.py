@@ -1,9 +1,9 @@
 """Signs in for the scheduler, where the sites file has a form (fetch/sites/session.py).
 
-Each step is asked as robots.txt is: by the scheduler, in its host's turn, before any page. A page
-that is turned away goes back to its queue, and waits until the login was made again. Where it
-cannot be made the host is parked, with the reason; nothing that the host shows then is stored.
-robots.txt does not count for the steps: the operator has asked for them.
+Each step is fetched like robots.txt: by the scheduler, in its host's turn, before any page. A page
+that is turned away goes back to its queue, and waits until the login was made again. If the login
+fails, the host is parked, with the reason; nothing that the host shows then is stored.
+robots.txt does not apply to the steps: the operator has requested them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LoginSteps(Part):
 
 
 class LoginFetch(OwnFetches):
-    """Also tells which pages the host did not show, as the crawl is not signed in."""
+    """Also decides which pages the host did not show because the crawl is not signed in."""
 
     meta: ClassVar[Mapping[str, Any]] = {"download_maxsize": MAX_BYTES}
 
@@ -137,8 +137,8 @@ class LoginFetch(OwnFetches):
     # pages
 
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
-        """Whether a page is to be fetched again, when the login was made; SignedOut for one that is
-        not for this user."""
+        """Whether to fetch a page again once the login was made; SignedOut for a page that is not
+        for this user."""
         session, lease = self.sessions.of_url(request.url), lease_of(request)
         if session is None or lease is None or lease.proof is None:
             return False

@@ -2,7 +2,7 @@
 (robots_fetch.py), sitemaps and feeds (source_fetch.py), probes (probe_fetch.py), logins.
 
 A redirect is followed five times at most, by http or https, to the same host (by the host rules, at
-any port) or to a host that the frontier has. A server can so make the crawler ask none but hosts
+any port) or to a host that the frontier has. A server can therefore send the crawler only to hosts
 that are crawled anyway, and never with the credentials that the sites file has for another host or
 port.
 """
@@ -52,7 +52,7 @@ _SHOWN = 300
 
 
 def cut_at(max_bytes: int) -> dict[str, int | bool]:
-    """Request.meta for a body of which no more than ``max_bytes`` are read."""
+    """Request.meta for a body of which at most ``max_bytes`` are read."""
     return {
         CUT_BYTES: max_bytes + 1,  # one more shows that it was cut
         "download_maxsize": MAX_NAMED_BYTES,
@@ -73,7 +73,7 @@ class OwnFetches:
     answer_key: ClassVar[str] = ""
     """The stats key that counts fetches, by ``answer``; "" for none."""
     name: ClassVar[str] = ""
-    """The name for the log; "" where no redirect is followed."""
+    """The name for the log; "" if no redirect is followed."""
     unless_followed: ClassVar[str] = ""
     """The consequence of a redirect that is not followed, for the log."""
 
@@ -157,7 +157,7 @@ class OwnFetches:
         same = url is not None and self._is_same(host_of(url), host)
         why_not = ""
         if url is None:
-            why_not = "it leads to no URL"
+            why_not = "its target is not a URL"
         elif not url.startswith(_SCHEMES):
             why_not = "only http and https are followed"
         elif own.hops > MAX_REDIRECTS:

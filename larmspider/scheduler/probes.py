@@ -1,12 +1,12 @@
 """Fetches that hang give up their slots to hosts that are new or quick.
 
-How long a host that has never answered holds a slot is not known. While others wait for one, its
-first fetch may take LARM_PROBE_SECS: five hosts that are well, behind a hundred that trickle, wait
-for 100 / slots seconds. And a host that was quick may begin to hang: of fetches that have lasted
-LARM_SLOW_SECS no more go on than slow hosts may have slots (frontier/slots.py).
+A host that has never answered may hold a slot for long. While other hosts wait for a slot, its
+first fetch may take LARM_PROBE_SECS: five healthy hosts behind 100 hosts that trickle wait for
+100 / slots seconds. A host that was quick may begin to hang, too. Fetches that have lasted
+LARM_SLOW_SECS may have only the slots of slow hosts (frontier/slots.py); the others are cancelled.
 
-A cancelled fetch is not a failure, but its host counts as slow from then on, and the retry has all
-the time there is.
+A cancelled fetch is not a failure, but its host counts as slow from then on. The retry has the
+whole DOWNLOAD_TIMEOUT.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from larmspider.scheduler.leases import Leases
 
 LOOK_SECS = 0.25
-"""Between two looks whether others wait."""
+"""Seconds between two checks whether other hosts wait for a slot."""
 NEXT_SECS = 0.005
-"""The same while a fetch is being cancelled."""
+"""Seconds between two checks while a fetch is being cancelled."""
 
 
 class Probes:
-    """Looks while fetches are under way. ``secs``: how long the first fetch from a host may
-    take."""
+    """Checks regularly while fetches are under way. ``secs``: the time that the first fetch from a
+    host may take."""
 
     def __init__(
         self, crawler: Crawler, frontier: LearningFrontier, leases: Leases, secs: float
@@ -49,7 +49,7 @@ class Probes:
             self._look_in(min(LOOK_SECS, self.secs))
 
     def close(self) -> None:
-        """Nothing is cancelled any more."""
+        """Stop cancelling fetches."""
         self._closed = True
 
     def _look_in(self, secs: float) -> None:
@@ -72,7 +72,7 @@ class Probes:
             self._look_in(min(LOOK_SECS, self.secs))
 
     def _cancel_one(self, out: list[Lease]) -> bool:
-        """Cancel one fetch, if any is overdue."""
+        """Cancel one overdue fetch, if there is one."""
         downloader: object = self.crawler.engine.downloader
         if not isinstance(downloader, LarmDownloader):
             return False

@@ -104,7 +104,8 @@ class FrontierScheduler:
         """Clear while a checkpoint waits for the stores to be idle: items wait before it."""
         self.gate.set()
         self.broken = ""
-        """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
+        """The reason why nothing more may be committed; the crawl goes back to its last
+        checkpoint."""
         self.held = ""
         """Why nothing is fetched for now, though hosts might be asked (signals.hold)."""
         self.closed = False
@@ -144,7 +145,7 @@ class FrontierScheduler:
         return self.frontier.refresh.doubt(names)
 
     def unlinked(self, names: Sequence[str]) -> None:
-        """No link leads to these pages any more: that says nothing of them, but they are due."""
+        """No link leads to these pages any longer: that proves nothing, but they become due."""
         if not self.closed:
             self.frontier.unlinked(names)
 
@@ -158,7 +159,7 @@ class FrontierScheduler:
         return hosts, [name for name in shared if not frontier.is_own(url_key(name))]
 
     def _links_to(self, urls: Sequence[str]) -> list[int]:
-        """How many pages link to each; 0 where no search index says so."""
+        """How many pages link to each; 0 if no search index says so."""
         names = [self._forms(url).exact for url in urls]
         found = self.crawler.signals.send_catch_log(signals.links_to, names=names)
         numbers = (one for _, one in found if isinstance(one, list) and len(one) == len(urls))
@@ -215,7 +216,7 @@ class FrontierScheduler:
                 counts,
                 ""
                 if counts.to_fetch or self.worker or not counts.discovered
-                else f": nothing left to fetch; -a refresh=due visits again what is due,"
+                else f": nothing left to fetch; -a refresh=due revisits due pages,"
                 f" {directory.how_to_start_over()}"
                 if not self._asked_again
                 else "",
@@ -317,7 +318,7 @@ class FrontierScheduler:
         self.opened = True
 
     def break_off(self, reason: str) -> None:
-        """Nothing may be committed any more."""
+        """Nothing more may be committed."""
         self.broken = self.broken or reason
 
     def close(self, reason: str) -> Deferred[None]:
@@ -413,8 +414,8 @@ class FrontierScheduler:
             self._take_out_outdated(self.worker)
 
     def _take_out_outdated(self, worker: ClusterWorker) -> None:
-        """Other workers have newer versions of some pages that this one has stored, or have taken
-        them out: the stores let go of them."""
+        """Other workers have newer versions of pages that this worker has stored, or have removed
+        them: the stores drop these pages."""
         chain = self.crawler.engine.scraper.itemproc.middlewares
         stores = [one for one in chain if isinstance(one, Store)]
         let_go(worker.backend.take_outdated(), stores, self._forms, self.frontier.clock())
@@ -533,8 +534,8 @@ class FrontierScheduler:
         return lease
 
     def lost(self) -> bool:
-        """Whether leases are out although nothing is fetched or stored any more. Only a component
-        that swallowed its Request or response leaves one."""
+        """Whether leases remain although nothing is being fetched or stored. Only a component that
+        swallowed its Request or response leaves one."""
         engine = self.crawler.engine
         busy = (
             engine.downloader.active or not engine.scraper.slot or not engine.scraper.slot.is_idle()
@@ -561,7 +562,7 @@ class FrontierScheduler:
             self.wake()
 
     def group_of(self, name: str) -> str:
-        """The address that a host shares its pace by; "" where it does not (LARM_GROUP_BY)."""
+        """The address that a host shares its pace by; "" if it does not (LARM_GROUP_BY)."""
         host = self.frontier.hosts.get(name)
         return "" if host is None or host.group is None else host.group.address
 
@@ -585,7 +586,7 @@ class Waker:
         self._at = 0.0
 
     def wake(self) -> None:
-        """Let the engine ask for Requests now. The only use of what is private to Scrapy."""
+        """Let the engine ask for Requests now. The only use of a private member of Scrapy."""
         self.cancel()  # nothing if it is this timer that woke us
         slot = getattr(self.crawler.engine, "_slot", None)
         if slot is not None and slot.closing is None:

@@ -101,7 +101,7 @@ class SourceFetch(OwnFetches):
             )  # fmt: skip
 
     def _compare(self, entries: Sequence[Entry], sitemap: str) -> None:
-        """With what the sitemap named a time ago; of its own host only."""
+        """Including the pages that the sitemap named earlier; of its own host only."""
         host = host_of(sitemap)
         own = [entry for entry in entries if host_of(entry.url) == host]
         names = (exact for _, _, exact in self._with_forms(own))

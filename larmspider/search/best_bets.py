@@ -77,7 +77,7 @@ def parse_best_bets(lines: Iterable[str]) -> tuple[BestBets, Problems]:
                     links[words] = (*others, bet)
                 else:
                     full = f"{' '.join(words)!r:.60} has {MAX_LINKS} links already"
-                    problems.append((number, f"{url!r:.60}: {full}, which are the most"))
+                    problems.append((number, f"{url!r:.60}: {full}, the maximum"))
     return BestBets(links), problems
 
 

@@ -26,7 +26,7 @@ WAIT_SECS = 0.008
 """Seconds that a reader waits for the terms: enough for 4,000 terms on an idle machine."""
 LIMITED_WAIT_SECS = 0.05
 """The same limit for a reader who does not see all pages. The search takes twice as long. Titles of
-some pages are no replacement: Tantivy takes them from the first 50 labels of all pages."""
+some pages are not replacements: Tantivy takes them from the first 50 labels of all pages."""
 SMALL = 2_000
 """Pages of an index up to which labels are looked through at once, without another thread."""
 KEPT = 500
@@ -168,7 +168,7 @@ def _listed(labels: Counted, commit: object = None) -> _Listed:
 
 
 def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
-    """The list of a longer beginning; None where that needs one of its own."""
+    """The list of a longer beginning; None if that needs one of its own."""
     found = listed.of(asked.head)
     # a dropped label never has more pages than a kept one
     enough = listed.complete or len(found.labels) >= min(asked.limit, len(listed.labels))

@@ -75,7 +75,7 @@ class CuratedFile(Generic[T]):
 
     def content(self) -> bytes:
         """The bytes of the file, at most `MAX_BYTES`; none where there is no file. Raises
-        ConfigError where it cannot be read."""
+        ConfigError if it cannot be read."""
         if self.path is None:
             return b""
         try:

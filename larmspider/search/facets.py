@@ -63,7 +63,7 @@ def count_facets(
     """Counts of the matches of ``wanted``; ``narrowing`` are the queries of the filters
     (`Filters.queries`), the periods end at ``now``, in seconds since the epoch. ``own`` are the own
     fields that are counted; ``dates`` save looking at the date of each match where all pages are of
-    one period. With them how many matches pass all filters, None where no facet tells.
+    one period. With them how many matches pass all filters, None if no facet tells.
     ``unreached``: all pages that were not reached at their last visit. ``labels``: all pages with
     each label."""
     starts = {name: (now - days * _DAY_SECS) * 1e9 for name, days in DAYS.items()}

@@ -66,7 +66,7 @@ class LabelSet:
     all: tuple[Label, ...] = field(default=())
 
     def of(self, name: str) -> Label | None:
-        """The label of a name, in any case."""
+        """The label of a name, ignoring case."""
         wanted = name.casefold()
         return next((label for label in self.all if label.name.casefold() == wanted), None)
 
@@ -87,9 +87,9 @@ def parse_labels(lines: Iterable[str]) -> tuple[LabelSet, list[tuple[int, str]]]
             name, pattern = _parsed(text)
             before = found.get(name.casefold(), Label(name))
             if name.casefold() not in found and len(found) >= MAX_LABELS:
-                raise ValueError(f"there are {MAX_LABELS} labels already, which are the most")
+                raise ValueError(f"there are {MAX_LABELS} labels already, the maximum")
             if patterns >= MAX_PATTERNS:
-                raise ValueError(f"there are {MAX_PATTERNS} URLs already, which are the most")
+                raise ValueError(f"there are {MAX_PATTERNS} URLs already, the maximum")
         except ValueError as error:
             problems.append((number, str(error)))
             continue
@@ -121,8 +121,8 @@ def _parsed(line: str) -> tuple[str, str]:
         raise ValueError(f"{url!r:.60}: expected at most {MAX_FOLDERS} folders")
     if not pattern.endswith("/") and "*" in origin:
         raise ValueError(
-            f"{url!r:.60}: expected a slash at the end, as the host has a *: each page of the index"
-            " would be looked at"
+            f"{url!r:.60}: expected a slash at the end, because the host has a *: otherwise"
+            " each page of the index would be looked at"
         )
     return name, pattern
 

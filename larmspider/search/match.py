@@ -13,7 +13,7 @@ from larmspider.search.request import MAX_LIMIT, MAX_OFFSET
 from larmspider.search.results import Document
 
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
-"""Matches that are looked at for hits that are no copies of better ones."""
+"""Matches that are looked at for hits that are not copies of better ones."""
 COMPARED = 20
 """Copies whose titles are compared with the title of the shown page: 0.1 ms each."""
 ROUNDED = 1e-5
@@ -81,7 +81,7 @@ def grouped(
     least: int = 0,
     stands_alone: Callable[[Match, Match], bool] = lambda _copy, _shown: False,
 ) -> list[list[Match]]:
-    """The first ``most`` matches that are no copies of a better one, each with its looked-at
+    """The first ``most`` matches that are not copies of a better one, each with its looked-at
     copies. With ``copies`` each match stands by itself; so does a copy that ``stands_alone`` beside
     the shown one: the first `COMPARED` are asked about. ``least`` matches are looked at."""
     known, groups, places, left = Groups(), list[list[Match]](), list[int](), COMPARED
@@ -104,7 +104,7 @@ def grouped(
 
 
 def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Match]:
-    """Matches that are no copies of ``document``."""
+    """Matches that are not copies of ``document``."""
     for match in stream:
         one, other = match.likeness, document.likeness
         if one is None or other is None or not near(one, other):

@@ -1,9 +1,9 @@
 """Parses a query: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
 
 Clauses are of five kinds: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is
-lenient: pasted text is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``).
-OR, AND and NOT in capitals are operators between two clauses. The names of other search engines
-for filters work too (`ALIASES`). A query without any word raises NoWordError.
+lenient: pasted text is not a mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote,
+``std::vector``). OR, AND and NOT in capitals are operators between two clauses. The names of other
+search engines for filters work too (`ALIASES`). A query without any word raises NoWordError.
 """
 
 from __future__ import annotations
@@ -157,11 +157,11 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     if not query.strip():
         raise QueryError("the query is empty")
     if len(query) <= MAX_QUERY_CHARS:
-        # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
+        # a lone surrogate (an argument in a foreign encoding) is not a word, and Tantivy refuses it
         query = straight(normalized(query.encode("utf-8", "replace").decode()))
     if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
         raise QueryError(
-            "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS
+            "the query is too long: at most {most} characters are allowed", most=MAX_QUERY_CHARS
         )
     named = sorted({name.lower() for name in _MAYBE_OWN.findall(query)}.difference(FIELDS))
     fields = (*FIELDS, *filter(is_own, named))
@@ -176,7 +176,7 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
         raise NoWordError("the query has no word to look for: {query!r:.100}", query=query)
     if many:
         raise QueryError(
-            "the query has {number} words, {most} are the most",
+            "the query has {number} words, at most {most} are allowed",
             number=len(clauses),
             most=MAX_WORDS,
         )
@@ -214,7 +214,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     if field is not None and field in ALIASES and field not in fields:
         return _aliased(match, field, word, excluded=excluded)
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
-        raise QueryError("{field} needs a value right behind the colon", field=match[0])
+        raise QueryError("{field} needs a value right after the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
         # two letters may differ in a long word; in a short word that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
@@ -307,7 +307,7 @@ class Filters:
     or FILES, ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and
     ``until`` (exclusive) are seconds since the epoch, when a page was modified or, if unknown,
     fetched.
-    ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
+    ``fields`` are (name, value) of own fields (LARM_FIELDS), ignoring case of values;
     ``collections`` are names of crawls, where several are searched (collections.py).
     ``labels`` are of labels.py.
     ``unreachable``: "no" leaves out pages that were not reached at their last visit, "only" leaves
@@ -360,7 +360,7 @@ class Filters:
         )
         if len(found.fields) > MAX_VALUES:
             raise QueryError(
-                "{number} values of {name}, {most} are the most",
+                "{number} values of {name}, at most {most} are allowed",
                 number=len(found.fields),
                 name="fields",
                 most=MAX_VALUES,
@@ -376,7 +376,7 @@ class Filters:
         if "" in tongues:
             bad = next(language for language in found.languages if not tongue_of(language))
             raise QueryError(
-                "language {language!r:.50} is no language tag; expected one such as de or en-GB",
+                "language {language!r:.50} is not a language tag; expected one such as de or en-GB",
                 language=bad,
             )
         return replace(found, languages=tongues)
@@ -480,7 +480,7 @@ def _distinct(name: str, values: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(value for value in values if value))
     if len(found) > MAX_VALUES:
         raise QueryError(
-            "{number} values of {name}, {most} are the most",
+            "{number} values of {name}, at most {most} are allowed",
             number=len(found),
             name=name,
             most=MAX_VALUES,

@@ -178,7 +178,9 @@ class Ranking:
         count = sum(len(self._exact.analyze(clause.text)) for clause in query.clauses)
         if count > MAX_WORDS:
             raise QueryError(
-                "the query has {number} words, {most} are the most", number=count, most=MAX_WORDS
+                "the query has {number} words, at most {most} are allowed",
+                number=count,
+                most=MAX_WORDS,
             )
         must: list[Query] = []
         must_not: list[Query] = []

@@ -25,7 +25,7 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, Words, respelled, 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
 MAX_OFFSET = 10_000
-"""Hits that one search may skip: a page far down costs as much as all before."""
+"""Hits that one search may skip: a page far down costs the time of all pages before it."""
 FLAG_SHARE = 100
 """``-x`` is a flag if at least one of 100 pages with "x" has it."""
 
@@ -56,7 +56,7 @@ class SearchRequest:
     labels: tuple[Label, ...] = ()
 
     def check(self) -> None:
-        """Raise QueryError for more than one search may ask for."""
+        """Raise QueryError if ``limit`` or ``offset`` is out of range."""
         if not 1 <= self.limit <= MAX_LIMIT or not 0 <= self.offset <= MAX_OFFSET:
             raise QueryError(
                 f"limit={self.limit}, offset={self.offset}: expected 1 to {MAX_LIMIT} and 0 to"
@@ -65,7 +65,7 @@ class SearchRequest:
 
 
 class Vocabulary(Words, Protocol):
-    """The questions of the parser to one index or several."""
+    """Questions that the parser asks one index or several."""
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""
@@ -122,7 +122,7 @@ class ParsedQuery:
 
     @property
     def no_filters(self) -> tuple[str, ...]:
-        """Words such as ``colour:red`` that look like filters and are none: they are words."""
+        """Words such as ``colour:red`` that look like filters, and are searched as words."""
         return tuple(dict.fromkeys(c.text for c in self.clauses if c.no_filter))
 
     @property
@@ -131,7 +131,7 @@ class ParsedQuery:
         return any(c.phrase and not (c.excluded or c.field) for c in self.clauses)
 
     def is_one_word(self, known: Words) -> bool:
-        """Whether any match has all words, because there is but one; ``read_csv`` is two."""
+        """Whether any match has all words, because there is only one; ``read_csv`` is two."""
         return len(self.clauses) < 2 and all(len(known.words(c.text)) < 2 for c in self.clauses)
 
     def is_name(self, known: Words) -> bool:

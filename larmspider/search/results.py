@@ -217,7 +217,7 @@ def replaced(results: Results) -> str | None:
     if results.unquoted:
         return "No page has these words side by side. Searched for them without quotes."
     typed = results.request.query
-    return f"Next to nothing found for: {typed}. Searched instead for: {results.instead}"
+    return f"Showing results for {results.instead}. Almost nothing was found for {typed}"
 
 
 def found_line(results: Results, took: str) -> str:

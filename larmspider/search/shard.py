@@ -268,7 +268,7 @@ class Shard:
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         """Whether a page has several words side by side; looked up once a commit, 0.1 ms. False
-        where each is on more than `OFTEN` pages: that takes long to find out, and says little."""
+        if each is on more than `OFTEN` pages: that takes long to find out, and says little."""
         key = tuple(words)
         with self.reading() as reader:
             known = self.known.side_by_side

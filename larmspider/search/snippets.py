@@ -158,7 +158,7 @@ class Sought:
     stems     other words that are marked
     wanted    the words that matter
     phrases   a passage with a phrase's words side by side is better than any other
-    flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is no word
+    flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is not a word
     codes     words in several parts, as one (joined.py): marked with any separators
     name      the only word that matters
     synonyms  one word in a passage counts more than all of these; several words are marked if they

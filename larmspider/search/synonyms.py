@@ -145,7 +145,7 @@ class Words(Protocol):
         """The words of a text as in the index: lower case, no accents."""
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words side by side; False where all of them are frequent."""
+        """Whether a page has several words side by side; False if all of them are frequent."""
 
 
 FREQUENT_PAGES, JOINED_SHARE = 1_000, 0.01
@@ -290,7 +290,7 @@ def _problem(line: str, terms: Mapping[tuple[str, ...], str]) -> str | None:
     if "=>" in line:
         return f"{shown}: expected words that mean the same, separated by commas, without =>"
     if () in terms:
-        return f"{shown}: a word is missing before or behind a comma"
+        return f"{shown}: a word is missing before or after a comma"
     if not 2 <= len(terms) <= MAX_TERMS:
         return f"{shown}: expected 2 to {MAX_TERMS} different words or phrases, separated by commas"
     for words, term in terms.items():

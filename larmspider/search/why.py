@@ -54,9 +54,9 @@ _SAME = 1e-3  # difference of two scores that count as equal
 @dataclass(frozen=True, slots=True)
 class Examined:
     """The score of one page. ``score`` orders hits: the sum of ``parts`` times ``prior``, a factor
-    for the kind of page (``because``); 0.0 for a page that is no hit. ``missing`` words earn
-    nothing. ``lacks`` says why a page is no hit: missing phrases and fields, excluded words that it
-    has, and the names of ``filters`` that it does not pass."""
+    for the kind of page (``because``); 0.0 for a page that is not a hit. ``missing`` words earn
+    nothing. ``lacks`` says why a page is not a hit: missing phrases and fields, excluded words that
+    it has, and the names of ``filters`` that it does not pass."""
 
     score: float = 0.0
     prior: float = 1.0

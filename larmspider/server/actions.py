@@ -173,7 +173,7 @@ async def _change(call: Form) -> tuple[str, str]:
     call.server.crawls.change(call.name, values, call.form.get("seen", ""), call.by)
     for one in (call.name, ALL):
         await call.mounts.drop(one)
-    return f"{call.name} is changed; the next run goes by that", f"/manage/{call.name}"
+    return f"{call.name} is changed; the next run uses that", f"/manage/{call.name}"
 
 
 async def _delete(call: Form) -> tuple[str, str]:

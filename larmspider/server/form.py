@@ -3,7 +3,7 @@
     values_of({"seeds": "http://wiki/", "hosts.0.host": "wiki", "hosts.0.delay": "2"})
     # {"seeds": ["http://wiki/"], "hosts": [{"host": "wiki", "delay": 2}]}
 
-Text that is no number stays text, so that the check of the crawl file (crawl_file.py) names it.
+Text that is not a number stays text, so that the check of the crawl file (crawl_file.py) names it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The home of a server: a folder with crawl files and all that belongs to them.
 
-home = Home.open(Path("/var/lib/larmspider"))     # ConfigError for what is no home
+home = Home.open(Path("/var/lib/larmspider"))     # ConfigError for what is not a home
 with home.claim():                                # by one server at a time
     home.crawls()                                 # {"wiki": CrawlEntry(...)}
 """
@@ -57,7 +57,7 @@ def check_name(name: str, others: Iterable[str] = ()) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CrawlEntry:
-    """A crawl file that was found. ``crawl`` is None where ``problem`` says why."""
+    """A crawl file that was found. ``crawl`` is None if ``problem`` says why."""
 
     name: str
     path: Path
@@ -82,7 +82,7 @@ class Home:
             if not path.exists() and not make:
                 raise ConfigError(f"{path}: there is no such home: larmspider server makes one")
             if path.exists() and not path.is_dir():
-                raise ConfigError(f"{path} is no home: it is no folder")
+                raise ConfigError(f"{path} is not a home: it is not a folder")
             if path.exists() and not (path / CRAWLS).is_dir():
                 cls._refuse_foreign(path)
             if not path.exists():
@@ -109,8 +109,8 @@ class Home:
             )
         if others:
             raise ConfigError(
-                f"{path} is no home: it holds {', '.join(others[:3])}; expected an empty folder, or"
-                f" one with the folder {CRAWLS}"
+                f"{path} is not a home: it holds {', '.join(others[:3])}; expected an empty folder,"
+                f" or one with the folder {CRAWLS}"
             )
 
     def claim(self) -> ExitStack:

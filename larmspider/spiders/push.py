@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 REMAIN_SECS = 60.0
 """A crawl takes 2 s to start."""
 LOOK_SECS = 0.2
-REASON = "taken out by who pushed it"
+REASON = "removed by its sender"
 _FACTS = "larm_pushed_facts"  # Request.meta
 _FINAL = frozenset({UrlState.STORED, UrlState.FAILED, UrlState.REFUSED, UrlState.MERGED})
 _HANDLER = "larmspider.spiders.push.PushedHandler"
@@ -52,7 +52,7 @@ _FILTERS = (
     "visited.VisitedFilter", "revisits.RevisitsMiddleware", "follow.FollowMiddleware",
     "copies.CopiesMiddleware",
 )  # fmt: skip
-"""Filters that judge what a crawl finds by itself."""
+"""Filters that judge URLs which a crawl finds by itself."""
 SETTINGS: dict[str, Any] = {
     "LARM_PUSH": True,
     "LARM_START": "",
@@ -189,7 +189,7 @@ class PushSpider(IntranetSpider):
         """The response with the document of a URL. Raises BadResponse."""
         found = self.pushed.document(exact)
         if found is None:
-            raise errors.BadResponse("no document with this URL waits any more")
+            raise errors.BadResponse("no document with this URL is waiting")
         self.numbers[exact] = found.number
         self._read.add(found.number)
         headers = Headers({"Content-Type": found.content_type})

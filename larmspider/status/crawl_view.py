@@ -272,7 +272,7 @@ class Source:
         restricted = self.restricted
         return [
             f"{part.path.name}: readers who may not see all pages find none by link texts, because"
-            " hosts have become restricted since the index took the texts in: the next run removes"
+            " hosts have become restricted since the texts were indexed: the next run removes"
             f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))

@@ -45,8 +45,8 @@ def write_server_file(
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
-    """Address and token; None where there is no such file, or not for this user. The address is ""
-    where no browser reaches the crawl."""
+    """Address and token; None if there is no such file, or not for this user. The address is ""
+    if no browser reaches the crawl."""
     found = _server_file(directory)
     if found is None:
         return None
@@ -55,7 +55,7 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 def own_access(directory: Path, name: str = SERVER_FILE) -> Access | None:
     """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
-    of others cannot block it. None where the crawl is not served, or not to this user."""
+    of others cannot block it. None if the crawl is not served, or not to this user."""
     found = _server_file(directory, name)
     if found is None:
         return None
@@ -79,7 +79,7 @@ class Controller(Protocol):
     directory, and its actions. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
-        """The crawl now; None where it cannot be reached."""
+        """The crawl now; None if it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
@@ -89,7 +89,7 @@ class Controller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """``url`` is the address of its own pages, by its server file; "" where it is not known, or
+    """``url`` is the address of its own pages, by its server file; "" if it is not known, or
     the worker does not run."""
 
     name: str

@@ -106,7 +106,7 @@ def host_forecast(load: HostLoad) -> HostForecast:
 
 
 def seconds_of(load: HostLoad) -> float:
-    """How long a host needs by itself; inf: the host is not asked in this run."""
+    """How long a host needs by itself; inf: the host gets no requests in this run."""
     if load.never:
         return inf
     wanted = load.queued if load.budget is None else min(load.queued, load.budget)
@@ -194,7 +194,7 @@ def forecast(
     if found > MOVES_AWAY * rate > 0:
         reasons.append(
             f"URLs are found about as fast as fetched ({found:.3g} and {rate:.3g} a second),"
-            " so the end moves away."
+            " so no end is in sight."
         )
     elif found > 0.05 * rate > 0:
         seconds /= 1 - found / rate

@@ -1,4 +1,4 @@
-"""Estimates how fresh a crawl is, from its visits again: without a request, from the frontier.
+"""Estimates how fresh a crawl is, from its revisits: without a request, from the frontier.
 
 found = freshness(frontier, now)
 found.current                   # 0.93: this share of its pages is thought to be unchanged
@@ -82,7 +82,7 @@ class Freshness:
         """Both in words; the second only where pages were checked."""
         of = f" (of {count(self.looked_at)} that were looked at)"
         found = [
-            f"{self.current:.1%} of {counted(self.pages, 'page')} are thought to be as stored"
+            f"{self.current:.1%} of {counted(self.pages, 'page')} are as stored (estimate)"
             f"{of if self.looked_at < self.pages else ''}"
         ]
         if self.missing:
@@ -90,7 +90,7 @@ class Freshness:
         if self.checked:
             low, high = self.between
             if not self.agrees:
-                found[0] += "; pages chosen at random say something else, and are to be believed"
+                found[0] += "; random pages show something else: trust these"
             found.append(
                 f"{count(self.as_stored)} of {counted(self.checked, 'page')} chosen at random, and"
                 f" visited in the last 30 days, were as stored: {low:.1%} to {high:.1%} of all with"
@@ -161,6 +161,6 @@ def requests_in_words(by_purpose: Mapping[str, int]) -> str:
 
 
 def visits_again(totals: Totals) -> dict[str, int]:
-    """How many visits again have seen what."""
+    """How many revisits have seen what."""
     seen = totals.matching(stats.REFRESH)
     return {word: number for word, number in seen.items() if word in _SEEN}

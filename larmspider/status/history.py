@@ -184,7 +184,7 @@ def _start_of(points: Sequence[Point], earliest: float) -> Point:
 def _standing(
     points: Sequence[Point], first: float, step: float, steps: int
 ) -> list[tuple[int, int]]:
-    """Queued URLs and memory at the end of each step; 0 where the worker did not run."""
+    """Queued URLs and memory at the end of each step; 0 if the worker did not run."""
     found, at = [], -1
     for n in range(steps):
         end = first + (n + 1) * step

@@ -79,7 +79,7 @@ class Status:
 
     @property
     def visits_again(self) -> dict[str, int]:
-        """How many visits again, in all runs, have seen what."""
+        """How many revisits, in all runs, have seen what."""
         return visits_again(self.totals)
 
     @property
@@ -106,7 +106,7 @@ class CrawlStatus:
         self._little: tuple[object, Sequence[str]] = (None, ())
 
     def status(self, gauges: Gauges | None, *, wait: bool = False) -> Status:
-        """``wait`` as in RefreshingCache.get(). Raises CrawlDirError where there is no crawl."""
+        """``wait`` as in RefreshingCache.get(). Raises CrawlDirError if there is no crawl."""
         with self._lock:
             return self._status(gauges, wait=wait)
 

@@ -91,7 +91,7 @@ class Summary:
     worker may have all the pages."""
 
     is_push: bool = False
-    """The run stored what the server was given, and may have had nothing but pages to take out."""
+    """The run stored documents that the server was given, or only removed pages."""
     unread: dict[str, int] = field(default_factory=dict)
     """Documents that were stored without their text, or some of it, by outcome."""
     sent: dict[str, tuple[int, int, int]] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Summary:
             return f"the crawl broke off: {self.broken}{_after_a_break(self.broken)}"
         if self.reason == NO_SEED:
             why = self.seed_problem or "no host has answered"
-            return f"none of the seeds could be had (LARM_SEED_PATIENCE_SECS): {why}"
+            return f"no seed answered (LARM_SEED_PATIENCE_SECS): {why}"
         if not self.has_nothing:
             return ""
         refused = self.urls.get("refused", 0)

@@ -6,7 +6,7 @@ the repeated parts of the pattern: for ``https?://wiki/(a|b)+(?!c)`` they are
 ``http://wiki/aaaa...!`` and ``http://wiki/bbbb...!``, and also common parts of URLs, in lengths
 from 16 to 5,000 characters.
 
-This is no proof: a pattern can be slow in an untested way. It catches the usual mistakes.
+This is not a proof: a pattern can be slow in an untested way. It catches the usual mistakes.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ class Canonicalizer:
         return self._form(_origin_of(parsed, url), *_exact_parts(parsed), rules)
 
     def needed(self, one: str, other: str) -> int | None:
-        """The rules, as a mask, without which two URLs differ; None where they differ with all the
-        rules of the host, 0 where they have one exact form. Raises as a call does."""
+        """The rules, as a mask, without which two URLs differ; None if they differ with all the
+        rules of the host, 0 if they have one exact form. Raises as a call does."""
         mask = self._masks or self.rules.of(_netloc_of(self.exact(one)))
         proven = mask.normalized & ~mask.merged
         if self(one) != self(other):

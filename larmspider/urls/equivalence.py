@@ -9,7 +9,7 @@ proven    merged if equal pages of the host have proved that they are the same
 never     two URLs, and the canonical form keeps them apart, too
 ========= ======================================================================
 
-URLs that the standards call equal are no guess, and are always merged (canonical.py).
+URLs that the standards call equal are not guesses, and are always merged (canonical.py).
 """
 
 from __future__ import annotations

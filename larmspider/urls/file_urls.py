@@ -80,7 +80,7 @@ class FileRoots:
 
     def place_of(self, real: bytes) -> bytes | None:
         """The path, below a root as the settings spell it, of a ``real`` path without symbolic
-        links; None where that lies in no root."""
+        links; None if that lies in no root."""
         for root in self.roots:
             real_root = os.path.realpath(root)
             if _lies_in(real, real_root):

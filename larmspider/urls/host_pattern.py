@@ -41,7 +41,7 @@ _IPV6_BRACKET = re.compile(r"\[(?=[0-9a-f.*?]*:[0-9a-f:.*?]*\])", re.IGNORECASE)
 
 @lru_cache(16_384)
 def host_matcher(*patterns: str) -> Callable[[str], object]:
-    """A function that says whether a host matches one of ``patterns``, in any case.
+    """A function that says whether a host matches one of ``patterns``, ignoring case.
 
     ``*`` stands for any characters, dots among them, ``?`` for one, ``[ab]`` for one of these; the
     brackets of an IPv6 address stand for themselves.
@@ -64,20 +64,22 @@ class HostPattern:
         found = _PATTERN.fullmatch(text)
         if found is None or (found[1] or "http").lower() not in DEFAULT_PORTS:
             shown = f"***@{text.rpartition('@')[2]}" if "@" in text else text
-            raise ConfigError(f"{shown!a} is no pattern for hosts: {_ACCEPTED}")
+            raise ConfigError(f"{shown!a} is not a pattern for hosts: {_ACCEPTED}")
         scheme, host, port = found.groups()
         if "*" in host or "?" in host:
             host = host.lower().removesuffix(".")
             if not _WITH_WILDCARDS.fullmatch(host):
-                raise ConfigError(f"{text!a} is no pattern for hosts: {_ACCEPTED}")
+                raise ConfigError(f"{text!a} is not a pattern for hosts: {_ACCEPTED}")
         else:
             canonical = canonical_host(host)
             if canonical is None:
-                raise ConfigError(f"{text!a} is no pattern for hosts: {_ACCEPTED}")
+                raise ConfigError(f"{text!a} is not a pattern for hosts: {_ACCEPTED}")
             host = canonical
         number = None if port is None else 0 if port == "*" else int(port)
         if number is not None and number > _LARGEST_PORT:
-            raise ConfigError(f"{text!a} is no pattern for hosts: ports go up to {_LARGEST_PORT}")
+            raise ConfigError(
+                f"{text!a} is not a pattern for hosts: ports go up to {_LARGEST_PORT}"
+            )
         return cls(host, scheme.lower() if scheme else None, number)
 
     @property

@@ -20,7 +20,7 @@ The resolver works on the canonical form, never on the fetched URL:
   ``startsWith(www.)=``. If passes run in a circle (``startsWith(a.)=b.`` and
   ``startsWith(b.)=a.``), all hosts of the circle become the alphabetically first one.
 - A replacement is not repeated on its own result: ``endsWith(.lan)=.site.lan`` leaves x.site.lan.
-- A rule whose result would be no host (``startsWith(www.)=`` on www.1.2) is not applied. A host
+- A rule whose result would not be a host (``startsWith(www.)=`` on www.1.2) is not applied. A host
   that still changes after ``MAX_PASSES`` passes is left as it is.
 """
 
@@ -86,7 +86,7 @@ def parse_host_rules(text: str, source: str) -> list[HostRule]:
 
 
 def canonical_host(text: str) -> str | None:
-    """``text`` as a canonical URL spells it, or None if it is no host name or address."""
+    """``text`` as a canonical URL spells it, or None if it is not a host name or address."""
     if not _HOST_CHARS.fullmatch(text) or len(text) > LONGEST_HOST:
         return None
     try:

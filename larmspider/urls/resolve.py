@@ -55,7 +55,7 @@ class LinkResolver:
         self._base = _base(url, base_href, encode)
 
     def resolve_or_none(self, href: str) -> str | None:
-        """Absolute URL without fragment, None where ``href`` does not resolve or is too long."""
+        """Absolute URL without fragment, None if ``href`` does not resolve or is too long."""
         if len(href) > LONGEST_URL:
             return None
         return _resolve(self._base, href.partition("#")[0], self._encode)
@@ -99,7 +99,7 @@ def parse_base(url: str) -> can_ada.URL:
 def resolve(base: can_ada.URL | str, href: str) -> str | None:
     """The absolute URL, without fragment and userinfo, that ``href`` names on a page at ``base``.
 
-    None where it does not resolve (``http://[``, port 99999) or ``base`` is not a URL; never
+    None if it does not resolve (``http://[``, port 99999) or ``base`` is not a URL; never
     raises. Other schemes than http and https resolve too (``mailto:a@b``); filters reject them.
     """
     try:
@@ -146,7 +146,7 @@ def _resolve(
 def _base(
     url: str, base_href: str | None, encode: Callable[[str], bytes] | None
 ) -> can_ada.URL | str:
-    """HTML 4.2.3: the document's own URL where the base element's href is no use."""
+    """HTML 4.2.3: the document's own URL where the base element's href is unusable."""
     document = _parsed(url)
     if base_href is None:
         return document

@@ -62,13 +62,13 @@ def _seeds_of(lines: Iterable[str], path: Path) -> Iterable[str]:
 def _checked(seed: str, where: str) -> str:
     if other := _NOT_CRAWLED.match(seed):
         raise ConfigError(
-            f"{where}: {seed!r} is no seed: {other[1]} is not crawled;"
+            f"{where}: {seed!r} is not a seed: {other[1]} is not crawled;"
             " expected an absolute http or https URL"
         )
     if not is_file(seed) and _USERINFO.match(seed):
         shown = _USERINFO.sub(r"\1***@", seed, count=1)
         raise ConfigError(
-            f"{where}: {shown!r} is no seed: it holds a user name"
+            f"{where}: {shown!r} is not a seed: it holds a user name"
             " or password, which belong in LARM_SITES_FILE (docs/sign-in.md);"
             " expected an absolute http or https URL without them"
         )
@@ -76,16 +76,16 @@ def _checked(seed: str, where: str) -> str:
         canonicalize(seed)
     except InvalidURL as error:
         if "@" in seed:  # it may hold a password
-            raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
+            raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is not a seed") from None
         hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
         why = str(error).partition(": ")[0]  # the URL follows
         if is_file(seed):
             raise ConfigError(
-                f"{where}: {seed!r} is no seed: {why}; expected a folder or file of this machine,"
-                " as file:///srv/share/ (docs/files.md)"
+                f"{where}: {seed!r} is not a seed: {why}; expected a folder or file of this"
+                " machine, such as file:///srv/share/ (docs/files.md)"
             ) from None
         raise ConfigError(
-            f"{where}: {seed!r} is no seed: {why}; expected an absolute http or https URL{hint}"
+            f"{where}: {seed!r} is not a seed: {why}; expected an absolute http or https URL{hint}"
         ) from None
     url = resolve(seed, "")
     assert url is not None  # it has a canonical form

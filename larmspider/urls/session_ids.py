@@ -30,7 +30,7 @@ DEFAULT_SESSION_IDS: tuple[str, ...] = (
     "oscsid",
     "zenid",
 )
-"""Names of session parameters, in any case; ``*`` is any characters (aspsessionidQQGGRT)."""
+"""Names of session parameters, ignoring case; ``*`` is any characters (aspsessionidQQGGRT)."""
 
 _DRAWN = (
     r"(?:(?=[^&;/]*[0-9])[0-9A-Za-z_-]{12,}"

@@ -76,7 +76,7 @@ class SignIn(NamedTuple):
 
 
 def form_of(url: str) -> str | None:
-    """The form that a link leads to; None for a URL that is no link to a login."""
+    """The form that a link leads to; None for a URL that is not a link to a login."""
     found = sign_in(url)
     return None if found is None else found.form
 
@@ -113,7 +113,7 @@ def is_login_path(path: str) -> bool:
 
 
 def _command(pair: str) -> str:
-    """``action=login`` where the pair is a command for a login; "" where it is not."""
+    """``action=login`` where the pair is a command for a login; "" if it is not."""
     name, _, value = (unquote_plus(text) for text in pair.partition("="))
     last = _plain(re.split("[:/]", value.lower())[-1])
     named = name.lower() in _COMMANDS and ":" not in value

@@ -194,10 +194,10 @@ def _judge_trap(site: Site, act: str, name: str) -> str:
     LarmspiderError."""
     found = {trap.name: trap for trap in traps_of(site.source)}
     if name not in found:
-        raise HttpError(f"{name[:300]!r} is no class that is held.", 409)
+        raise HttpError(f"{name[:300]!r} is not a held class.", 409)
     if act == REJECT_TRAP:
         path = traps.reject(found[name], site.source.crawl)
-        done = f"{name} is no trap ({path}): its URLs will be fetched"
+        done = f"{name} is not a trap ({path}): its URLs will be fetched"
     else:
         path, _ = traps.accept(
             found[name], traps.rules_file(site.source.settings, site.source.crawl)
@@ -236,7 +236,7 @@ async def checked_form(request: web.Request, site: Site, scope: str = OPERATE) -
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """The fields of a form. Raises HttpError for a body that is no form, or comes too late."""
+    """The fields of a form. Raises HttpError for a body that is not a form, or comes too late."""
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError("Refused: expected a form in UTF-8.", 400)
     connection = request.app[SITE].connections.of(request.transport)
@@ -254,7 +254,7 @@ async def read_form(request: web.Request) -> dict[str, str]:
     except Exception as error:  # noqa: BLE001 - AssertionError, LookupError, ValueError, ...:
         # aiohttp raises what its parsers happen to raise, and the form is to blame
         logger.debug("A form that cannot be read: %r", error)
-        raise HttpError("The body of this request is no form that can be read.", 400) from None
+        raise HttpError("The body of this request is not a readable form.", 400) from None
     files = [value for value in fields.values() if isinstance(value, web.FileField)]
     for file in files:
         file.file.close()

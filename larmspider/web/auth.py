@@ -349,7 +349,7 @@ class Guard:
 
     @staticmethod
     def refuse_post(proof: Proof, csrf: str) -> str | None:
-        """Why a POST that is not foreign() may not change anything; None where it may."""
+        """Why a POST that is not foreign() may not change anything; None if it may."""
         if proof.session is None:
             return None if proof.script is not None else "sign in first"
         mark = csrf.encode("utf-8", "replace")
@@ -359,7 +359,7 @@ class Guard:
 
     @staticmethod
     def foreign(headers: Mapping[str, str]) -> str | None:
-        """Why a request is known to come from a page of another origin; None where it is not."""
+        """Why a request is known to come from a page of another origin; None if it is not."""
         origin, host = headers.get("Origin"), headers.get("Host", "")
         # a browser sends scheme and host alone, so that no parser is needed
         if origin is not None and origin.partition("://")[2].lower() != host.lower():

@@ -21,7 +21,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 def exposition(status: Status | None) -> bytes:
-    """The text format; ``status`` is None where there is no crawl."""
+    """The text format; ``status`` is None if there is no crawl."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Crawl(status))
     return generate_latest(registry)

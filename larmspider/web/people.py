@@ -1,4 +1,4 @@
-"""The people whom a site knows beside the holders of its tokens. A single crawl has none."""
+"""The people whom a site knows, apart from the holders of its tokens. A single crawl has none."""
 
 from __future__ import annotations
 

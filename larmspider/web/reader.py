@@ -46,9 +46,7 @@ def checked_name(text: str, what: str) -> str:
     hidden = any(unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") for one in name)
     if not name or len(name) > MAX_NAME or hidden or name != name.strip():
         shown = ascii(name[:40])
-        raise ConfigError(
-            f"{what} {shown}: expected 1 to {MAX_NAME} characters, none of them invisible"
-        )
+        raise ConfigError(f"{what} {shown}: expected 1 to {MAX_NAME} characters, all visible")
     return name
 
 

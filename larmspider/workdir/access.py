@@ -36,7 +36,7 @@ _SHARES = (0o0, 0o5, 0o7)
 
 
 def mode_of(settings: Settings) -> int | None:
-    """LARM_DIR_MODE as a number; None where it is empty. Raises ConfigError."""
+    """LARM_DIR_MODE as a number; None if it is empty. Raises ConfigError."""
     value = settings.get("LARM_DIR_MODE")
     if value is None or value == "":
         return None

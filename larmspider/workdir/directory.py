@@ -107,7 +107,7 @@ class CrawlDirectory:
         return options.larm_dir(crawler.settings), manifest_of(crawler)
 
     def check(self) -> None:
-        """Raise ConfigError or CrawlDirError where claim() would; changes nothing."""
+        """Raise ConfigError or CrawlDirError if claim() would; changes nothing."""
         options.check_writable(self.path)
         check_free(self.path / LOCK)
         if self.path.exists():
@@ -526,8 +526,8 @@ _reserved: dict[Path, IO[str]] = {}
 
 
 def locked(path: Path) -> IO[str]:
-    """The lock of a directory, until it is closed. Raises CrawlDirError where another process has
-    the lock, ConfigError where there can be none."""
+    """The lock of a directory, until it is closed. Raises CrawlDirError if another process has
+    the lock, ConfigError if there can be none."""
     if (held := _reserved.pop(path, None)) is not None:
         return held
     try:
@@ -554,7 +554,7 @@ def reserve(path: Path) -> bool:
 @contextmanager
 def waited_for(path: Path, seconds: float = LOCK_SECS) -> Iterator[None]:
     """Hold a lock that others have for a while only; within, the next locked() of this process
-    takes it over. Raises CrawlDirError where it is not free by then."""
+    takes it over. Raises CrawlDirError if it is not free by then."""
     deadline = time.monotonic() + seconds
     while not reserve(path):
         if time.monotonic() > deadline:

@@ -13,11 +13,11 @@ of its content, and the content's CRC-32, all in 32 bits, little endian. The fra
 found by hopping from header to header (3 us each, once a process). An end that a crash tore is
 seen, and ``zstdcat`` prints the whole. A flush ends a frame: a commit is a whole number of frames.
 
-Damage in the middle is no torn end, because a frame stands behind it. Readers work around a damaged
-header: the next header is looked for, and the frame itself gives the size of its content. If that
-fails, the file ends there for its readers. A frame with damaged content is an error, or, for
-``open_stored(path, skip=True)``, a line of tabs of the same length, which is no record. Each place
-is logged once a process, and is in `damages`.
+Damage in the middle is not a torn end, because a frame stands behind it. Readers work around a
+damaged header: the next header is looked for, and the frame itself gives the size of its content.
+If that fails, the file ends there for its readers. A frame with damaged content is an error, or,
+for ``open_stored(path, skip=True)``, a line of tabs of the same length, which is not a record. Each
+place is logged once a process, and is in `damages`.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Frames:
 
     def end_of(self, size: int) -> int:
         """How long the file is with the frames that hold its first ``size`` bytes. Raises
-        CrawlDirError where ``size`` is inside a frame."""
+        CrawlDirError if ``size`` is inside a frame."""
         with self._lock, self.path.open("rb") as file:
             self._look(file)
             if size >= self._size:
@@ -293,7 +293,7 @@ class Frames:
             size = _size_inside(packed)
             if size:
                 return Frame(at, length, self._size, size, 0)
-            note_damage(self.path, at, "what is behind that cannot be read")
+            note_damage(self.path, at, "the data after that cannot be read")
             return None
         length = len(packed) - len(unpacker.unused_data)
         frame = Frame(at, length, self._size, len(content), zlib.crc32(content))

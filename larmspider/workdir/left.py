@@ -122,12 +122,12 @@ def leave(folder: Path) -> None:
 
 
 def read_left(folder: Path) -> Left | None:
-    """None where no run has ended in order. Raises ValueError for a damaged sealed.json."""
+    """None if no run has ended in order. Raises ValueError for a damaged sealed.json."""
     try:
         whole = json.loads((folder / SEAL).read_bytes())
         said = whole["left"]
         if zlib.crc32(said.encode()) != whole["crc"]:
-            raise ValueError("not what its checksum says")
+            raise ValueError("does not match its checksum")
         found = json.loads(said)
         files = {name: (size, crc, kept) for name, (size, crc, kept) in found["files"].items()}
         return Left(folder, found["crawl"], files)

@@ -132,7 +132,7 @@ def _redis_of(settings: BaseSettings) -> str:
 
 def parsed_manifest(file: Path) -> dict[str, Any]:
     """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError if it cannot be read or
-    is no manifest."""
+    is not a manifest."""
     try:
         manifest = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:

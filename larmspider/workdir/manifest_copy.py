@@ -91,7 +91,7 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def unpacked(content: bytes, file: Path) -> tuple[dict[str, Any] | None, str]:
-    """A manifest, or why the ``content`` of ``file`` is no manifest. Raises CrawlDirError for a
+    """A manifest, or why the ``content`` of ``file`` is not a manifest. Raises CrawlDirError for a
     manifest of another format."""
     try:
         manifest = json.loads(content.decode())

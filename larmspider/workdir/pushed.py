@@ -100,7 +100,7 @@ class Put(NamedTuple):
 
 
 class Order(NamedTuple):
-    """A document that is to be stored, or taken out."""
+    """A document that is to be stored, or removed."""
 
     number: int
     url: str
@@ -216,7 +216,7 @@ class Pushed:
         return Put("updated" if is_known else "created")
 
     def remove(self, exact: str) -> bool:
-        """Have a document taken out; False if there is none."""
+        """Have a document removed; False if there is none."""
         with self._writing() as write:
             row = write.execute(
                 "SELECT number, waits FROM documents WHERE exact = ?", (exact,)

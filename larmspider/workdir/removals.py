@@ -27,7 +27,7 @@ from larmspider.workdir.left import changing
 FILE = "removed.txt"
 LOOK_SECS = 0.1
 """How long a change of the file may go unseen."""
-REASON = f"taken out by the operator ({FILE})"
+REASON = f"removed by the operator ({FILE})"
 URL, PATTERN, HOST = "url", "pattern", "host"
 _HOST = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
 _EXPRESSION = re.compile(r"[*+()\[\]{}|^$\\]")

@@ -78,7 +78,7 @@ def restricted_or_all(places: Iterable[Place], settings: Settings | None = None)
 
 
 def holds_credentials(places: Iterable[Place], settings: Settings | None = None) -> bool:
-    """Whether some run of the crawl had credentials; True where that cannot be known."""
+    """Whether some run of the crawl had credentials; True if that cannot be known."""
     return any(host != FILES for host in restricted_or_all(places, settings))
 
 
@@ -158,7 +158,7 @@ def _read_beside_pages(directory: Path) -> dict[str, Any]:
 
 
 def _read(directory: Path) -> dict[str, Any] | None:
-    """None where there is no crawl.json."""
+    """None if there is no crawl.json."""
     file = directory / MANIFEST
     try:
         seen = file.stat()

@@ -1,2 +1,2 @@
-"""The processes of ``scrapy workers`` on one machine, and their private redis-server; and how their
-directories become one."""
+"""Runs the processes of ``scrapy workers`` on one machine and their private redis-server; merges
+the workers' directories."""

@@ -362,7 +362,7 @@ def _records(worker: WorkerDirectory, name: str) -> Iterator[list[str]]:
 
 @contextmanager
 def _closing(store: PageFilesPipeline) -> Iterator[None]:
-    """Flushed at the end, which raises OSError where the disk refuses; closed in any case."""
+    """Flush at the end, which may raise OSError; close even then."""
     with ExitStack() as stack:
         stack.callback(store.close_spider)
         yield

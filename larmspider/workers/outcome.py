@@ -11,7 +11,7 @@ refresh     31 changed, 4 new, 2,356 as before
 
 Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
 other lines: the results of each worker over all runs; their sum, in which a page that two workers
-have fetched counts twice; and the observations of this run's visits again.
+have fetched counts twice; and the observations of this run's revisits.
 """
 
 from __future__ import annotations

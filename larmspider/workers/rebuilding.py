@@ -3,8 +3,8 @@
     done = rebuild(settings, complete=True, say=print)
     done.lines()                                   # ["w1: 1,204 records", ...]
 
-What is done in Redis stands in cluster/rebuild.py. Here: which directories, their locks, and that
-each worker judges the links of its pages again at its next start.
+cluster/rebuild.py fills Redis. This module chooses and locks the directories, and makes each worker
+judge the links of its pages again at its next start.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _removed(root: Path, crawl: CrawlDir) -> Callable[[FetchRecord], bool]:
 
 
 def _partitions(root: Path, manifests: Iterable[Mapping[str, Any]], settings: BaseSettings) -> int:
-    """LARM_BLOCKS of the crawl, as crawl.json names it; 0 where it does not."""
+    """LARM_BLOCKS of the crawl, as crawl.json names it; 0 if it does not."""
     wanted = options.integer(settings, "LARM_BLOCKS", minimum=0)
     begun = max(int((one.get("settings") or {}).get("LARM_BLOCKS") or 0) for one in manifests)
     if wanted and begun and wanted != begun:

@@ -91,8 +91,8 @@ def test_a_star_is_all() -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"/hr/*": ["hr"]}, "/hr/.*'hr' is no principal: expected everyone"),
-        ({"/hr/*": ["group:"]}, "is no principal"),
+        ({"/hr/*": ["hr"]}, "/hr/.*'hr' is not a principal: expected everyone"),
+        ({"/hr/*": ["group:"]}, "is not a principal"),
         ({"/hr/*": 3}, "expected a list of principals"),
         ({"hr": ["group:hr"]}, "expected \\* or a pattern with a path"),
         ({"": ["group:hr"]}, "expected a pattern"),

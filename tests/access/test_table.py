@@ -155,7 +155,7 @@ def test_rules_come_first(tmp_path: Path) -> None:
     assert slot
     assert table.is_by_rule(slot)
     assert table.list_of(slot) == HR
-    assert table.slot_of("http://a/free/x") is None  # for everybody is no list
+    assert table.slot_of("http://a/free/x") is None  # for everybody is not a list
     assert table.slot_of("http://a/unknown/x") == NO_SLOT
     assert table.slot_of("http://cms.example/x") == NO_SLOT  # it has not said yet
     assert table.slot_of("http://a/x") is None

@@ -71,7 +71,7 @@ def test_the_rules_that_made_the_keys_stay(server, crawler_for):
 
     join(first, link, KEYS, crawler())
     first.leave()
-    with pytest.raises(ConfigError, match=r"other LARM_BARE_PERCENT: .*: set it so, "):
+    with pytest.raises(ConfigError, match=r"other LARM_BARE_PERCENT: .*: set the old value, "):
         SharedCrawl.of(crawler()).refuse_other(crawler(LARM_BARE_PERCENT="never"))
     join(membership(server, "w2"), link, KEYS, crawler(LARM_PATH_DEPTH_LIMIT=7))
 
@@ -101,7 +101,7 @@ def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
         with pytest.raises(ConfigError, match=name) as refused:
             join(membership(server, "w2"), link, KEYS, crawler(**{name: value}))
         assert shown in str(refused.value)
-        assert "here; the workers that run have that, and all need the same" in str(refused.value)
+        assert "here; the running workers have that, and all need the same" in str(refused.value)
     with monkeypatch.context() as patch:
         patch.setattr("larmspider.cluster.joining.__version__", "0.1")
         with pytest.raises(ConfigError, match=r'other larmspider version: .* "0\.1" here'):

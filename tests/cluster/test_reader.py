@@ -124,5 +124,5 @@ def test_a_redis_that_has_gone_is_said_in_one_line(store):
     """Not a traceback of its client."""
     store.client.connection_pool.connection_kwargs |= {"port": 9, "host": "127.33.0.3"}
     store.client.connection_pool.disconnect()
-    with pytest.raises(CrawlDirError, match="Redis cannot be asked: Error"):
+    with pytest.raises(CrawlDirError, match="Redis cannot be read: Error"):
         RedisReader(store.client, store.keys).hosts()

@@ -71,7 +71,10 @@ def test_data_that_has_changed_since_is_refused(tmp_path: Path) -> None:
         client.set("kept", "a value")
     data = next((folder / "appendonlydir").glob("*.incr.aof"))
     whole = data.read_bytes()
-    for changed, what in ((whole.replace(b"value", b"walue"), "is not what"), (b"", "has 0 bytes")):
+    for changed, what in (
+        (whole.replace(b"value", b"walue"), "does not match"),
+        (b"", "has 0 bytes"),
+    ):
         data.write_bytes(changed)
         with pytest.raises(CrawlDirError, match=rf"{data} {what}.*: move {folder} away, then fill"):
             PrivateRedis(folder).__enter__()
@@ -114,7 +117,7 @@ def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
         assert server.tend() == ""
         left._process.kill()
         left._process.wait()
-        until(lambda: server.tend().endswith("which an earlier run had left: started again"))
+        until(lambda: server.tend().endswith("left by an earlier run: started again"))
         until(server._answers)
         with redis.Redis.from_url(server.url) as client:
             assert client.get("kept") == b"1"

@@ -67,7 +67,7 @@ def test_the_index_is_made_anew(folder: Path, tmp_path: Path, command: tuple[str
     for _ in range(2):
         ran = scrapy(*command, cwd=tmp_path)
         assert ran.status == 0, ran.err
-        assert f"{crawl}: the search index is new, " in ran.out
+        assert f"{crawl}: search index rebuilt, " in ran.out
         assert "Rebuilding the search index" in ran.err
         assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
         shutil.rmtree(crawl / "index")
@@ -150,7 +150,7 @@ def test_search_is_narrowed_and_counted(folder: Path) -> None:
 def test_search_says_what_may_have_been_meant(folder: Path) -> None:
     """On a line of its own, and in the JSON."""
     ran = scrapy("search", "expences", cwd=folder)
-    assert ran.out.startswith("Next to nothing found for: expences. Searched instead for: expenses")
+    assert ran.out.startswith("Showing results for expenses. Almost nothing was found for expences")
     ran = scrapy("search", "expences", "--exact", cwd=folder)
     assert re.search(r"^Did you mean: expenses  \(\d+ found\)$", ran.out, re.MULTILINE)
     found = scrapy("search", "expences", "--json", cwd=folder).json["suggestion"]
@@ -248,10 +248,10 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["search", "x", "--offset", "-1"], 2, "--offset -1: expected"),
         (["search", "x", "--type", "exe"], 2, "type 'exe' is unknown; expected one of html, text"),
         (["search", "x", "--since", "2026"], 2, "date '2026' is unknown; expected day, week"),
-        (["search", "x", "--lang", "?"], 2, "language '?' is no language"),
+        (["search", "x", "--lang", "?"], 2, "language '?' is not a language"),
         (["hosts", "-n", "0"], 2, "-n 0: expected an integer"),
         (["hosts", "-n", "-3"], 2, "-n -3: expected"),
-        (["search", "x", "-s", "LARM_DIR=nowhere"], 2, "is no directory"),
+        (["search", "x", "-s", "LARM_DIR=nowhere"], 2, "is not a directory"),
         (["search", "x", "--dir", "."], 2, "is not a crawl's directory: it has no crawl.json"),
         (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is not a setting"),
         (["reindex", "-s", "LARM_INDEX_HEAP_BYTES=5000000000"], 2, HEAP),
@@ -563,7 +563,7 @@ def test_an_act_for_this_run() -> None:
 @pytest.mark.parametrize(
     "arguments, this_run, words",
     [
-        ("treads 3", False, "'treads' is no act: expected one of threads, connections"),
+        ("treads 3", False, "'treads' is not an act: expected one of threads, connections"),
         ("threads", False, "threads with 0 arguments: expected scrapy control threads THREADS"),
         ("delay 3", False, "expected scrapy control delay HOST SECONDS"),
         ("threads many", False, "threads 'many': expected a whole number from 1 to 10,000"),
@@ -585,7 +585,7 @@ def test_a_crawl_that_does_not_run_cannot_be_controlled(folder: Path) -> None:
     ran = scrapy("control", "threads", "3", cwd=folder)
     assert ran.status == 1
     assert "Finished at" in ran.err
-    assert "Nothing runs that could be controlled" in ran.err
+    assert "No crawl runs that could be controlled" in ran.err
     assert scrapy("control", "threads", cwd=folder).status == 2
     ran = scrapy("control", "delay", "wiki:80", "-1", cwd=folder)
     assert (ran.status, "delay '-1': expected a number" in ran.err) == (2, True), ran.err

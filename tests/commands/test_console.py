@@ -71,7 +71,7 @@ def test_ctrl_c_is_one_line(
     command.settings = Settings()
     command.run([], Namespace(dir=None, shard=[]))
     assert command.exitcode == 1
-    assert capsys.readouterr().err == "scrapy verify: stopped; the same command begins again\n"
+    assert capsys.readouterr().err == "scrapy verify: stopped; the same command starts over\n"
 
 
 @pytest.mark.acceptance

@@ -159,7 +159,7 @@ def test_a_directory_that_lacks_what_was_committed_is_refused(folder: Path, tmp_
     for name, said in (
         ("links.log", "can be read up to byte 10 of"),
         ("fetch.log", "can be read up to byte 10 of"),
-        ("frontier", "is missing, which says what of the logs counts"),
+        ("frontier", "is missing: the committed length of logs is unknown"),
         ("index", "is missing or broken, other workers have one"),
     ):
         root = shutil.copytree(folder / "crawl", tmp_path / name)

@@ -107,7 +107,7 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
         "http://h/0": "brake",
         "http://h/1": "brake",
         "http://h/2": "brake",
-        "http://h/l": "not decided for 8 days: a login form never takes a page out by itself",
+        "http://h/l": "not decided for 8 days: a login form never removes a page by itself",
         "http://h/m": "not decided for 8 days: only 0 of 6 pages are there",
     }
 
@@ -166,7 +166,7 @@ def test_all_pages_of_a_host_that_does_not_answer_are_one_list(tmp_path: Path) -
         with pytest.raises(ConfigError, match="has changed since it was shown"):
             approve([tmp_path], "c:80", Waits({}, [changed]), shown)
     said = approve([tmp_path], "c:80", waits, shown)
-    assert said.startswith("7 pages of c:80 approved: the next refresh asks the host once more")
+    assert said.startswith("7 pages of c:80 approved: the next refresh tries the host once more")
     assert approved_in(tmp_path) == {"c:80": {WHOLE_HOST: since}}
 
 

@@ -69,7 +69,7 @@ def test_receivers_are_told(crawl: CrawlDir, crawler_for: Callable[..., Crawler]
     committed = read_committed(crawl.path / FOLDER)
     told = read_entries(crawl.path / FOLDER, 0, committed.offset)
     assert sorted((entry.url, entry.removed) for entry in told) == [
-        (url, "taken out by the operator (removed.txt)") for url in URLS[1:3]
+        (url, "removed by the operator (removed.txt)") for url in URLS[1:3]
     ]
 
 
@@ -106,7 +106,7 @@ def test_what_is_taken_out_is_gone_and_refused(
     assert {page for page, _ in crawl.links_to(URLS[0])} == set(left)
     gone = records(crawl.path / "deleted.log")
     assert sorted(line["url"] for line in gone) == sorted(out)
-    assert {line["reason"] for line in gone} == {"taken out by the operator (removed.txt)"}
+    assert {line["reason"] for line in gone} == {"removed by the operator (removed.txt)"}
     with crawl.frontier() as frontier:
         assert frontier is not None
         assert [frontier.state(url_key(url)) for url in out] == [UrlState.REFUSED] * len(out)
@@ -181,7 +181,7 @@ def test_what_is_taken_out_is_neither_followed_nor_stored(
     removals = Removals(tmp_path / "crawl" / FILE, [Rule("pattern", "http://wiki/hr/.*")])
     removals.write()
     time.sleep(LOOK_SECS)
-    assert url_filter.reject_links([link], Page("")) == ["taken out by the operator (removed.txt)"]
+    assert url_filter.reject_links([link], Page("")) == ["removed by the operator (removed.txt)"]
     with pytest.raises(DropItem):
         store.process_item(page)
     removals.path.unlink()
@@ -236,7 +236,7 @@ def test_a_crawl_without_web_pages_goes_by_the_file(
             until(lambda: state() is UrlState.STORED)
             done = scrapy("remove", page, "--yes", cwd=tmp_path)
             assert done.status == 0, done.err
-            assert "1 page taken out with the checkpoints that come" in done.out
+            assert "1 page removed with the next checkpoints" in done.out
             until(lambda: state() is UrlState.REFUSED)
             (gone,) = records(tmp_path / "crawl/deleted.log")
             assert (gone["url"], gone["reason"]) == (page, REASON)

@@ -105,7 +105,7 @@ def test_a_page_that_left_by_itself_stays_for_thirty_days(crawl: CrawlDir) -> No
         assert known(crawl.path) == before
         assert [body for _, body in of_gone()] == [b"next" * 3_000]
         assert not crawl.stored(URLS[-1])
-    with pytest.raises(CrawlDirError, match="was taken out"):
+    with pytest.raises(CrawlDirError, match="was removed"):
         history(crawl, URLS[-1], now).at(now)
     with_rule = Removals(crawl.path / "removed.txt", [Rule("url", URLS[-1])])
     run(crawl, now=now, removals=with_rule)

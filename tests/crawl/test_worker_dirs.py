@@ -123,7 +123,7 @@ def _rows(command: str, arguments: list[str], folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("shard", "why"), [("nowhere", "is no directory"), ("empty", "has no crawl.json")]
+    ("shard", "why"), [("nowhere", "is not a directory"), ("empty", "has no crawl.json")]
 )
 def test_a_shard_that_is_none_is_named(folder: Path, shard: str, why: str) -> None:
     """And not taken for LARM_DIR, which is right; the message names the accepted values."""

@@ -80,7 +80,7 @@ def test_a_crawl_that_has_ended_visits_what_is_due(
     first = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
     assert "refresh=due" not in first.stdout
     again = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
-    assert "has ended: it visits again what is due" in again.stdout
+    assert "has ended: revisiting due pages" in again.stdout
     assert "refresh=due" in again.stdout
     assert again.returncode == 0, again.stderr
 

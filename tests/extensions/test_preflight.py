@@ -76,7 +76,7 @@ def test_settings_of_scrapy_redis_that_mean_nothing_are_named_once(
     settings.set("MAX_IDLE_TIME_BEFORE_CLOSE", 10)
     name_unused(settings)
     assert caplog.messages == [
-        "Settings of scrapy-redis that mean nothing here: SCHEDULER_PERSIST (the crawl in Redis"
+        "Settings of scrapy-redis that have no effect here: SCHEDULER_PERSIST (the crawl in Redis"
         " always stays); SCHEDULER_QUEUE_KEY (keys begin with the spider's name);"
         " SCHEDULER_IDLE_BEFORE_CLOSE, MAX_IDLE_TIME_BEFORE_CLOSE (LARM_KEEP_ALIVE waits for seeds)"
     ]

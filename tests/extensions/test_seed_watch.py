@@ -39,11 +39,9 @@ def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path
     assert f"Seed {NOWHERE}: no such host: {'x' * 64}.example" in ran.err
     words = "connection refused while asking for robots.txt"
     assert f"Seed {NOBODY} and 1 more of its host: {words}" in ran.err
-    assert "None of the seeds could be had in 3 s: the crawl ends" in ran.err
+    assert "No seed answered within 3 s: the crawl ends" in ran.err
     last = ran.err.splitlines()[-1]
-    assert last.startswith(
-        "scrapy crawl: none of the seeds could be had (LARM_SEED_PATIENCE_SECS): "
-    )
+    assert last.startswith("scrapy crawl: no seed answered (LARM_SEED_PATIENCE_SECS): ")
     assert f"{NOWHERE}: no such host: " in last
     assert f"; {NOBODY} and 1 more of its host: {words}" in last
     assert "ended       no-seed" in ran.out

@@ -344,10 +344,10 @@ def test_a_zip_in_a_way_that_nothing_unpacks_is_not_damaged(readers: Readers) ->
 
 
 def test_what_is_closed_says_that_it_is_binary() -> None:
-    assert without_text("image/png") == "binary: image/png is no document"
+    assert without_text("image/png") == "binary: image/png is not a document"
     for mime in ("image/x-icon", "text/css", "font/woff2", "application/x-unheard-of", OCTETS):
         assert extractor_for(mime) is None
-        assert without_text(mime) == f"binary: {mime} is no document"
+        assert without_text(mime) == f"binary: {mime} is not a document"
 
 
 @pytest.mark.parametrize(

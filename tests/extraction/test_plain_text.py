@@ -1,4 +1,4 @@
-"""Plain text: what is for a printer or a terminal is no text."""
+"""Plain text: what is for a printer or a terminal is not text."""
 
 from __future__ import annotations
 

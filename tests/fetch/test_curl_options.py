@@ -78,7 +78,7 @@ def test_a_header_is_one_line(value: str) -> None:
 @pytest.mark.parametrize("name", ["A:B", "Bad Name", "X\u00e4", "X;", "X/Y", ""])
 def test_the_name_of_a_header_is_a_token(name: str) -> None:
     """RFC 9110 5.1. "A:B" would be a header A, "X;" one without a value."""
-    with pytest.raises(BadUrl, match="no token"):
+    with pytest.raises(BadUrl, match="not a token"):
         header_lines(Request("http://h/", headers={name: "x"}), decode=False)
 
 

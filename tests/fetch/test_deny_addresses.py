@@ -51,7 +51,8 @@ def test_allow_wins() -> None:
     deny = DenyAddresses(["10.0.0.0/8", "::ffff:11.0.0.0/104"], ["10.1.0.0/16", "10.2.2.2"])
     found = [deny.reason(text) for text in ("10.0.0.1", "10.1.9.9", "10.2.2.2", "11.1.1.1", "x")]
     assert found == [
-        "10.0.0.1 is in 10.0.0.0/8", None, None, "11.1.1.1 is in 11.0.0.0/8", "x is no IP address",
+        "10.0.0.1 is in 10.0.0.0/8", None, None, "11.1.1.1 is in 11.0.0.0/8",
+        "x is not an IP address",
     ]  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def test_a_removal_that_comes_while_others_are_committed_is_in_the_next_commit(
 def test_what_waits_survives_a_kill_between_any_two_checkpoints(
     slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is lost, nothing is there twice, and a rebuilt index has it; files are
+    """Nothing is lost, nothing is listed twice, and a rebuilt index has it; files are
     deleted when the index has all pages that they have first."""
     monkeypatch.setattr(waiting, "MAX_CHECKPOINTS", 4)
     for number in range(8):

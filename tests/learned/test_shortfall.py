@@ -162,7 +162,7 @@ CASES = {
     ),
     "filters": (
         [page(links=[link(f"http://wiki/?edit={n}", "known-paths") for n in range(3)])],
-        "wiki has 3 links to itself, such as http://wiki/?edit=0, and no one passes the filters"
+        "wiki has 3 links to itself, such as http://wiki/?edit=0, and no link passes the filters"
         " (known-paths); scrapy explain URL says why",
     ),
     "plain text": (

@@ -164,7 +164,7 @@ class TestLinksToLogins:
     def test_a_link_that_is_left_out_says_why(self) -> None:
         link = Link("http://h/login?next=/a", normalized="http://h/login?next=/a")
         reason = KnownPathsFilter([]).reject_link(link, Page("http://h/a"))
-        assert reason == "leads to a login, which is asked once, as http://h/login"
+        assert reason == "leads to a login form, which is fetched once, as http://h/login"
         assert link.url == "http://h/login?next=/a"
 
 
@@ -491,7 +491,8 @@ class TestNofollowIgnored:
 def test_links_of_pages_in_other_languages_are_not_followed(
     crawler_for: Callable[..., Crawler],
 ) -> None:
-    """Redirects are, and links of pages whose language is unknown. Off, it is no filter at all."""
+    """Redirects are, and links of pages whose language is unknown. Off, it is not a filter at
+    all."""
     wanted = LanguageFilter({"de"})
     page = Page("http://h/", text="longer than sixty characters " * 3, language="fr-ca")
     links = [Link("http://h/a"), Link("http://h/b", type=REDIRECT)]

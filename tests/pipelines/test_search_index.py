@@ -145,8 +145,8 @@ def test_link_texts_of_a_host_that_becomes_restricted_leave_when_the_crawl_goes_
     assert _finds(crawl.path, "hr") == {"canary": [], "finch": [], "robin": []}
     crawl.open()
     crawl.close()
-    assert "out of it" in caplog.text
-    assert "are out, in" in caplog.text
+    assert "now removed from it" in caplog.text
+    assert "are removed, in" in caplog.text
     every = _finds(crawl.path)
     assert every == {"canary": both[:1], "finch": [], "robin": both}
     assert _finds(crawl.path, "hr") == {"canary": [], "finch": [], "robin": both[1:]}
@@ -262,7 +262,7 @@ def test_a_crawl_that_is_stopped_says_how_many_pages_wait_for_the_index(
         asyncio.run(store.close_spider())
         assert Searcher.open(store.directory).search("zebra").total == found
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "3 pages: stored, and in the search index when the same command goes on"
+        "3 pages: stored; not in the search index before the same command continues"
     ]
 
 

@@ -137,7 +137,7 @@ def test_an_item_that_is_none_counts_as_nothing(item: Any) -> None:
     (done,) = _judge({"items": [{"index": {"_id": ID, "status": 201}}]}, [writing])
     assert done.kind == _DONE
     for items in ([{"index": item}], [item], item, [{"index": item}] * 2, {"0": item}):
-        with pytest.raises(AwayError, match="not one about the batch"):
+        with pytest.raises(AwayError, match="does not fit the batch"):
             _judge({"items": items}, [writing])
 
 
@@ -192,7 +192,7 @@ def test_dynamodb_that_answers_about_something_else(
         receiver = DynamoDbReceiver("intranet")
         monkeypatch.setattr(receiver, "_found", lambda: {"TableStatus": "ACTIVE"})
         receiver.connect()
-        with pytest.raises(AwayError, match="not one about the question"):
+        with pytest.raises(AwayError, match="does not fit the question"):
             receiver.send(batch)
         receiver.close()
         assert len(server.asked) < 10
@@ -268,7 +268,7 @@ class Gone(Deep):
     [
         (Deep, "its answer is nested too deeply"),
         (Greedy, "its answer takes too much memory"),
-        (Gone, "what it answers ends the process that asks it (-6)"),
+        (Gone, "its answer ends the process that reads it (-6)"),
     ],
 )
 def test_the_crawl_asks_a_receiver_in_another_process(receiver: type[Receiver], why: str) -> None:

@@ -121,7 +121,7 @@ def test_a_backup_is_made_and_restored_by_commands(crawled: Path, tmp_path: Path
     made = larmspider("backup", "wiki", "wiki.tar.zst", "--json", cwd=tmp_path)
     assert made.status == 0, made.err
     assert made.json["crawls"] == 1
-    assert "link is no regular file: it is left out" in "".join(made.json["notes"])
+    assert "link is not a regular file: it is left out" in "".join(made.json["notes"])
     packed = zstd.decompress((tmp_path / "wiki.tar.zst").read_bytes())
     assert b"hidden-token" not in packed
     assert b"root:" not in packed
@@ -161,8 +161,8 @@ def test_a_home_is_restored_without_its_secrets(crawled: Path, tmp_path: Path) -
         (["backup", "crawl", "x.zip"], "expected a name that ends in .tar or .tar.zst"),
         (["backup", "crawl", "crawl/x.tar"], "expected a place outside of it"),
         (["backup", "crawl", "there.tar"], "exists: a backup overwrites nothing"),
-        (["backup", "nowhere", "x.tar"], "is no directory"),
-        (["backup", "crawl", "nowhere/x.tar"], "is no folder"),
+        (["backup", "nowhere", "x.tar"], "is not a directory"),
+        (["backup", "crawl", "nowhere/x.tar"], "is not a folder"),
         (["backup", "empty", "x.tar"], "no crawl has written here yet"),
         (["restore", "x.tar", "new"], "x.tar cannot be read"),
         (["restore", "said", "new"], "expected a name that ends in .tar or .tar.zst"),
@@ -230,7 +230,7 @@ def test_a_damaged_backup_restores_nothing(
 def test_no_member_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
     head = json.dumps({"format": 1, "kind": "crawl"}).encode()
     tar_of(tmp_path / "b.tar", {"larmspider-backup.json": head, name: b""})
-    with pytest.raises(CrawlDirError, match="is no file that a backup has"):
+    with pytest.raises(CrawlDirError, match="is not a file that a backup has"):
         restore(tmp_path / "b.tar", tmp_path / "new", quiet)
     assert [path.name for path in tmp_path.iterdir()] == ["b.tar"]
 

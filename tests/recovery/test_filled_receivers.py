@@ -159,9 +159,9 @@ def test_dead_letters_are_sent_again(sent: Path) -> None:
         (["--retry-dead", "DummyReceiver"], 2, "expected SqlReceiver or SecondReceiver; the set"),
         (["--fill", "SqlReceiver", "--send"], 2, "--send and --fill: expected one of them"),
         (["--fill", "SqlReceiver", "--dir", "."], 2, "it has no crawl.json"),
-        (["--fill", "SqlReceiver", "--dir", "none"], 2, "is no directory"),
+        (["--fill", "SqlReceiver", "--dir", "none"], 2, "is not a directory"),
         (["--retry-dead", ""], 2, "no receiver of this name"),
-        (["--retry-dead", "--dir", "none"], 2, "is no directory"),
+        (["--retry-dead", "--dir", "none"], 2, "is not a directory"),
     ],
 )
 def test_bad_arguments_change_nothing(

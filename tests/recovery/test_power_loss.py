@@ -69,7 +69,7 @@ def committed(crawl: Path) -> int:
     try:
         with FrontierReader(crawl / "frontier") as reader:
             return reader.counts().stored
-    except Exception:  # noqa: BLE001 - it is only just being made
+    except Exception:  # noqa: BLE001 - it is just being created
         return -1
 
 

@@ -335,7 +335,7 @@ def test_a_damaged_line_is_an_error_in_the_log_of_the_next_run(crawls: Crawls) -
     ran = crawls.run("started", "/p0")
     assert ran.status == 0
     assert "links.log: damaged at byte" in ran.err
-    assert "scrapy verify --repair mends it" in ran.err
+    assert "scrapy verify --repair repairs it" in ran.err
     for file in ("frontier/data.mdb", "index/meta.json"):
         shutil.rmtree(work)
         shutil.copytree(crawls.folder / "one", work)

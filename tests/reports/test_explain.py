@@ -58,14 +58,14 @@ def test_a_link_that_was_left_for_what_is_not_stored_is_told(tmp_path: Path, is_
         (
             {DEPTH: None, "larmspider.middlewares.traps.TrapsFilter": 600},
             [
-                "the crawl ran with other filters than these settings have, which this goes by:"
+                "the crawl ran with other filters; this explanation uses the present settings:"
                 f" then also {DEPTH}; now also larmspider.middlewares.traps.TrapsFilter"
             ],
         ),
         (
             {DEPTH: None},
             [
-                "the crawl ran with other filters than these settings have, which this goes by:"
+                "the crawl ran with other filters; this explanation uses the present settings:"
                 f" then also {DEPTH}"
             ],
         ),

@@ -21,7 +21,7 @@ RULES = b"User-agent: *\nDisallow: /no\n"
         ("address", 9.0, b"", "None: the address of this host is denied"),
         ("http-503", 0.0, None, "Not reached (HTTP 503): nothing is allowed until it is."),
         ("timeout", 0.0, None, "Not reached (no reply in time): nothing is allowed until it is."),
-        ("dns", 9.0, RULES, "Not reached the last time (no address found): the rules read before"),
+        ("dns", 9.0, RULES, "Not reached the last time (no address found): the earlier rules"),
         ("", 0.0, None, "It has not been read."),
         ("", 9.0, RULES, "It was read."),
     ],
@@ -33,9 +33,7 @@ def test_what_came_of_it(answer: str, until: float, body: bytes | None, said: st
 
 
 def test_while_it_is_asked_for_the_first_time() -> None:
-    assert (
-        robots_outcome(HostRecord("w", state=HostState.LOADING), None) == "It is being asked for."
-    )
+    assert robots_outcome(HostRecord("w", state=HostState.LOADING), None) == "It is being fetched."
 
 
 # A robots.txt as stored, with the lines for this crawler and the one that decides.

@@ -65,8 +65,7 @@ def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     parts: Any = SimpleNamespace(parts=[SimpleNamespace(path=tmp_path / "none")])
     assert list(history_in_words(parts, notes, OLD)) == [
-        "not as it was since 2026-02-28 (login), and stays: a login form never takes a page out by"
-        " itself"
+        "different since 2026-02-28 (login), and stays: a login form never removes a page by itself"
     ]
 
 
@@ -76,10 +75,10 @@ def test_approvals_and_restless_pages_are_told(tmp_path: Path) -> None:
     restless = Volatile(restless={page[8:]: RESTLESS})
     notes: Any = Notes(**{"refresh wiki:80": HostKnowledge(volatile=restless).pack()})
     _, line, approved = history_in_words(crawl(tmp_path), notes, OLD)  # it has moved, besides
-    assert line.startswith("restless: it changed at its last visits without a word")
-    assert approved.startswith("approved to leave: the next refresh visits it")
+    assert line.startswith("restless: it changed at its last visits, but without a word")
+    assert approved.startswith("removal approved: the next refresh visits it")
     (line,) = history_in_words(crawl(tmp_path), notes, "http://dead/a")
-    assert line.startswith("approved to leave with all pages of its host, if it does not answer")
+    assert line.startswith("removal approved with all pages of its host, if the host does not")
 
 
 def test_a_page_that_left_is_told_with_what_was_seen_and_when_it_is_asked_for_again(
@@ -89,5 +88,5 @@ def test_a_page_that_left_is_told_with_what_was_seen_and_when_it_is_asked_for_ag
     notes: Any = Notes(**{"refresh wiki:80": known.pack()})
     assert list(history_in_words(crawl(tmp_path), notes, "http://wiki/x")) == [
         "left the search 2026-03-02T04:10:00.000Z: gone (HTTP 410)",
-        "asked for once more by the first refresh after 2026-03-30, for it may be back",
+        "requested once more by the first refresh after 2026-03-30, because it may return",
     ]

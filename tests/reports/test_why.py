@@ -64,7 +64,7 @@ def test_a_hit_and_what_the_hit_above_has(crawl: CrawlDir) -> None:
     """Its place, and the parts in which the page above earns more."""
     found = asked(crawl, "vpn login", "mine")
     assert found.verdict == "hit 2 of 2"
-    assert found.reasons[0] == "it has not: login"
+    assert found.reasons[0] == "it lacks: login"
     assert any('more by: "login" in the' in reason for reason in found.reasons)
     assert any("more by: all words that matter" in reason for reason in found.reasons)
     assert found.above is not None
@@ -88,7 +88,7 @@ def test_a_copy_names_the_hit_that_stands_for_it(crawl: CrawlDir) -> None:
 @pytest.mark.parametrize(("query", "name", "reason"), [
     ('"vpn page"', "best", 'it has no "vpn page"'),
     ("vpn -login", "best", "it has login, which is excluded"),
-    ("canteen", "best", "it has not: canteen"),
+    ("canteen", "best", "it lacks: canteen"),
 ])  # fmt: skip
 def test_no_hit_and_what_it_lacks(crawl: CrawlDir, query: str, name: str, reason: str) -> None:
     settings = Settings()
@@ -109,7 +109,7 @@ def test_a_filter_that_leaves_it_out_is_named(crawl: CrawlDir) -> None:
 @pytest.mark.parametrize(("name", "reason"), [
     ("hidden", "it says noindex"),
     ("gone", "only pages with status 200 are found; it has 404"),
-    ("never", "it is not crawled: no page of the crawl links to it, and it is no seed"),
+    ("never", "it is not crawled: no page of the crawl links to it, and it is not a seed"),
 ])  # fmt: skip
 def test_not_in_the_index_and_why(crawl: CrawlDir, name: str, reason: str) -> None:
     found = asked(crawl, "vpn", name)

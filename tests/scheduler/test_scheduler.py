@@ -103,7 +103,7 @@ def test_a_priority_counts_among_requests_of_one_depth(scheduler: FrontierSchedu
 def test_whatever_goes_wrong_in_the_last_checkpoint_the_directory_is_let_go(
     crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And it is said that the crawl is broken: the same command goes on from the one before."""
+    """And it is said that the crawl is broken: the same command continues from the one before."""
     crawler = crawler_for(ROBOTSTXT_OBEY=False)
     for _ in range(2):
         scheduler = FrontierScheduler(crawler)

@@ -51,7 +51,7 @@ def test_a_sixth_link_of_a_query_is_a_bad_line(
     with caplog.at_level(logging.WARNING):
         bets = Curated.from_settings(settings_of(LARM_DIR=str(tmp_path))).best_bets.value
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}:{n}: 'http://h/{n}': 'vpn' has 5 links already, which are the most" for n in (6, 7)
+        f"{path}:{n}: 'http://h/{n}': 'vpn' has 5 links already, the maximum" for n in (6, 7)
     ]
     assert [bet.url[-1] for bet in bets.of("vpn", EVERYTHING.page)] == list("12345")
     assert [bet.url[-1] for bet in bets.of("tunnel", EVERYTHING.page)] == list("567")

@@ -206,10 +206,10 @@ def test_counts_of_several_indexes_add_up() -> None:
     "filters, message",
     [
         ({"kinds": ["exe"]}, "type 'exe' is unknown; expected one of html, text"),
-        ({"languages": ["e"]}, "language 'e' is no language"),
+        ({"languages": ["e"]}, "language 'e' is not a language"),
         ({"hosts": ["a\x00b"]}, "host .* cannot be in the index"),
         ({"hosts": ["h" * 256]}, "cannot be in the index"),
-        ({"hosts": [f"h{n}" for n in range(33)]}, "33 values of host, 32 are the most"),
+        ({"hosts": [f"h{n}" for n in range(33)]}, "33 values of host, at most 32 are allowed"),
         ({"since": 2.0, "until": 1.0}, "wrong way round"),
     ],
 )

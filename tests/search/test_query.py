@@ -121,10 +121,10 @@ def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
         ('"', "no word to look for"),
         ('"' * 1_000, "no word to look for"),
         ("* " * 500, "no word to look for"),
-        ("-> " * 65, "65 words, 64 are the most"),
+        ("-> " * 65, "65 words, at most 64 are allowed"),
         ("title: vpn", "title: needs a value"),
-        ("x" * (MAX_QUERY_CHARS + 1), "too long: 1000 characters are the most"),
-        ("x " * (MAX_WORDS + 1), "65 words, 64 are the most"),
+        ("x" * (MAX_QUERY_CHARS + 1), "too long: at most 1000 characters are allowed"),
+        ("x " * (MAX_WORDS + 1), "65 words, at most 64 are allowed"),
         ("abc~ " * (MAX_FUZZY_WORDS + 1), "more than 4 fuzzy words"),
     ],
 )

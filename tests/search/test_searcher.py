@@ -459,7 +459,7 @@ def test_a_query_may_have_64_words(writer, make_page) -> None:
     turned = " ".join(reversed(words))
     found = searched(writer, f'"{turned}"')
     assert (found.total_all, found.instead) == (1, turned)
-    with pytest.raises(QueryError, match="65 words, 64 are the most"):
+    with pytest.raises(QueryError, match="65 words, at most 64 are allowed"):
         searched(writer, f'"{turned} more"')
 
 

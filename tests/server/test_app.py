@@ -466,7 +466,7 @@ def test_scopes_that_take_nothing_or_everything(console: Console) -> None:
     console.sign_in()
     for key, value in (("restrict", "http://v/.*"), ("exclude", ".*")):
         page = console.send("/new", name="wiki", seeds="http://w/ http://x/", **{key: value}).text
-        assert f'id="d-{key}" class="bad">Error: takes none of 2 seeds: http://w/' in page
+        assert f'id="d-{key}" class="bad">Error: accepts none of 2 seeds: http://w/' in page
     seeds = {"seeds": "http://w/ http://v/", "restrict": "http://v/.*"}
     console.send("/new", name="wiki", **seeds)
     assert "The scope refuses 1 of 2 seeds, such as http://w/" in console.page("/manage/wiki").text

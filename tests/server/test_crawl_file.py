@@ -88,22 +88,22 @@ def test_every_setting_of_the_schema_exists() -> None:
 @pytest.mark.parametrize(
     ("line", "at", "told"),
     [
-        ("sedes = ['http://w/']", 2, "sedes: is no key; did you mean seeds?"),
-        ("zzz = 1", 2, "zzz: is no key: expected seeds, restrict,"),
+        ("sedes = ['http://w/']", 2, "sedes: unknown key; did you mean seeds?"),
+        ("zzz = 1", 2, "zzz: unknown key: expected seeds, restrict,"),
         ("seeds = 7", 2, "seeds: 7: expected a list of 1 to 1,000, each a string of 1 to 2,083"),
         ("seeds = []", 2, "seeds: []: expected a list of 1 to 1,000"),
         ("seeds = ['wiki']", 2, "write http://wiki"),
-        ("seeds = ['@/etc/passwd']", 2, "seeds[0]: '@/etc/passwd' is no seed: expected one URL"),
-        ("seeds = ['http://a/ http://b/']", 2, "is no seed: expected one URL"),
+        ("seeds = ['@/etc/passwd']", 2, "seeds[0]: '@/etc/passwd' is not a seed: expected one URL"),
+        ("seeds = ['http://a/ http://b/']", 2, "is not a seed: expected one URL"),
         ("seeds = ['file:///a.warc']", 2, "is an archive: larmspider import reads it"),
         ("seeds = ['http://u:secret@w/']", 2, "user name or password"),
-        ("seeds = ['http://a/', 'http://a/']", 2, "seeds[1]: 'http://a/' is there twice"),
+        ("seeds = ['http://a/', 'http://a/']", 2, "seeds[1]: 'http://a/' is listed twice"),
         ("restrict = '('", 2, "restrict: pattern '(' does not compile"),
         ("exclude = ['a b']", 2, "a list of expressions without blanks"),
         ("exclude = ['(']", 2, "exclude: exclude[0]: pattern '(' does not compile"),
         ("languages = ['xx-nonsense-language']", 2, "languages: "),
         ("collection = 'a,b'", 2, "without commas"),
-        ("[schedule]\nrun = 'evry day'", 3, "'evry day' is no schedule: expected a sentence"),
+        ("[schedule]\nrun = 'evry day'", 3, "'evry day' is not a schedule: expected a sentence"),
         ("[schedule]\nrun = '61 * * * *'", 3, "Bad minute: expected"),
         ("[schedule]\nrun = '0 0 31 2 *'", 3, "Bad day-of-month"),
         ("[schedule]\ntime_zone = 'europe/berlin'", 3, "did you mean Europe/Berlin?"),
@@ -114,7 +114,7 @@ def test_every_setting_of_the_schema_exists() -> None:
         ("[limits]\npages = true", 3, "limits.pages: true: expected a whole number"),
         ("[limits]\ndelay = nan", 3, "limits.delay: NaN: expected a number from 0 to 86,400"),
         ("limits = 3", 2, "limits: 3: expected a table"),
-        ("[[hosts]]\nhost = 'w'\n[[hosts]]\ndelai = 1", 5, "hosts[1].delai: is no key; did you"),
+        ("[[hosts]]\nhost = 'w'\n[[hosts]]\ndelai = 1", 5, "hosts[1].delai: unknown key; did you"),
         ("[[hosts]]\ndelay = 1", 2, "hosts[0].host: is missing"),
         ("[[hosts]]\nhost = 'w'\nsecret = 'x'", 2, "user: is missing: auth is basic, which"),
         ("[[hosts]]\nhost = 'w'\nuser = 'x'", 4, "hosts[0].user: is set without secret"),
@@ -123,8 +123,8 @@ def test_every_setting_of_the_schema_exists() -> None:
         ("[settings]\nLARM_START = 'x'", 2, "LARM_START has a key of its own: seeds"),
         ("[settings]\nLARM_WEB_PORT = 1", 2, "LARM_WEB_PORT is set by the server"),
         ("[settings]\nDOWNLOAD_TIMEOUT = 'soon'", 2, "DOWNLOAD_TIMEOUT=soon: expected"),
-        ("seeds = [", 2, "is no TOML"),
-        ("x" * 10_000 + " = 1", 2, "is no key"),
+        ("seeds = [", 2, "is not TOML"),
+        ("x" * 10_000 + " = 1", 2, "unknown key"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_file_line_and_key(line: str, at: int, told: str) -> None:
@@ -190,7 +190,7 @@ def test_a_change_keeps_comments_and_order() -> None:
     assert crawl.schedule.time_zone == "Europe/Berlin"
     assert [host.host for host in crawl.hosts] == ["old-wiki*", "new"]
     assert edited(WHOLE, {"limits": {"pages": 1000}}) == WHOLE
-    with pytest.raises(ConfigError, match="is no TOML"):
+    with pytest.raises(ConfigError, match="is not TOML"):
         edited("a = [", {})
 
 
@@ -218,7 +218,7 @@ def test_a_browser_writes_a_closed_list() -> None:
 def test_nodes_of_a_crawl() -> None:
     """A node once, and no secrets of the server there."""
     text = "seeds = ['http://w/']\n[run]\nnodes = ['a', 'a']\n"
-    with pytest.raises(CrawlFileError, match=r"run\.nodes: a node is there twice"):
+    with pytest.raises(CrawlFileError, match=r"run\.nodes: a node is listed twice"):
         parse_crawl(text, "wiki.toml")
     text += "workers = 0\n"
     with pytest.raises(CrawlFileError, match="expected a whole number from 1 to 64"):

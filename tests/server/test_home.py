@@ -36,7 +36,7 @@ def test_what_is_no_home(tmp_path: Path) -> None:
     Home.open(tmp_path / "home")
     (tmp_path / "link").symlink_to(tmp_path / "home")
     for name, told in (
-        ("file", "it is no folder"),
+        ("file", "it is not a folder"),
         ("other", "it holds letters; expected an empty folder"),
         ("crawl", "larmspider serve .*crawl shows it"),
         ("link", "is a symbolic link: name .*home itself"),
@@ -103,7 +103,7 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
         ("parallel = 'x'", "parallel = x: expected a whole number from 0 to 256"),
         ("paralel = 1", "did you mean parallel"),
         ("time_zone = 'Berlin'", "IANA"),
-        ("[", "is no TOML"),
+        ("[", "is not TOML"),
     ):
         (tmp_path / "server.toml").write_text(text)
         with pytest.raises(ConfigError, match=told):

@@ -249,7 +249,7 @@ def test_windows_and_turns(machine: Machine) -> None:
     assert manager.queue == ["night", "y"]
     machine.run(manager, 2 * HOUR)
     assert [name for name, *_ in machine.started] == ["x", "y"]
-    assert "does not wait any more" in manager.stop("night")
+    assert "no longer waits" in manager.stop("night")
     machine.run(manager, 9 * HOUR)
     manager.start("night", "me")
     machine.run(manager, 16 * HOUR)

@@ -98,7 +98,7 @@ def test_a_document_is_a_page(
             url = str(one["url"])
             until(lambda url=url: state(server, url) == "stored", f"{url} is stored")
         png = server.api(f"/index?url={host}/a.png")
-        assert png["outcome"] == "binary: image/png is no document"
+        assert png["outcome"] == "binary: image/png is not a document"
 
         def found(query: str, headers: dict[str, str] | None = None) -> Any:
             return request(

@@ -66,10 +66,10 @@ def test_watch_and_by_hand_have_no_times() -> None:
 @pytest.mark.parametrize(
     ("text", "zone", "told"),
     [
-        ("every day at 25:00", "UTC", "is no schedule"),
-        ("every 7 minutes", "UTC", "is no schedule"),
+        ("every day at 25:00", "UTC", "is not a schedule"),
+        ("every 7 minutes", "UTC", "is not a schedule"),
         ("0 0 30 2 *", "UTC", "Bad day-of-month|is never due"),
-        ("* * * *", "UTC", "is no schedule"),
+        ("* * * *", "UTC", "is not a schedule"),
         ("x" * 500, "UTC", "500 characters"),
         ("watch", "Mars/Base", "'Mars/Base': Expected a name of the IANA database"),
         ("watch", "../../etc/passwd", "IANA"),

@@ -239,7 +239,7 @@ def test_a_directory_of_the_command_line_is_taken_over(
         assert found["summary"]["pages"] == 1
     assert len(site.log) == before
     for arguments, told in (
-        (("add", "nowhere"), "is no directory"),
+        (("add", "nowhere"), "is not a directory"),
         (("add",), "expected nothing, add DIR"),
         (("token", "a b"), "token name 'a b'"),
         (("token", "a", "--scope", "all"), "expected one of read, push, search, edit, operate"),

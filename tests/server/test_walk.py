@@ -54,7 +54,7 @@ def test_from_the_first_start_to_the_first_hit(
         wrong = browser.until(lambda: browser.find('[aria-invalid="true"]'), "the mistake")
         assert wrong.get_attribute("name") == "schedule.run"
         said = browser.find(f'[id="{wrong.get_attribute("aria-describedby")}"]').text
-        assert "is no schedule" in said
+        assert "is not a schedule" in said
         assert findings(browser) == []
         type_in(browser, "schedule.run", "every day at 02:00")
         browser.find("button[formaction]").click()

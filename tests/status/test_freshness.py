@@ -56,8 +56,7 @@ def test_each_page_counts_by_its_own_rate_else_that_of_its_host(tmp_path: Path) 
     assert found.due == {"now": 1, "within a day": 1, "within a week": 0, "later": 1}
     assert found.changes == pytest.approx({"h:80": 3 * 0.1})
     assert found.sentences == [
-        "66.7% of 3 pages are thought to be as stored; pages chosen at random say something else,"
-        " and are to be believed",
+        "66.7% of 3 pages are as stored (estimate); random pages show something else: trust these",
         "95 of 100 pages chosen at random, and visited in the last 30 days, were as stored:"
         " 88.8% to 97.8% of all with a confidence of 95%",
     ]
@@ -72,7 +71,7 @@ def test_a_page_that_was_not_there_is_not_current(tmp_path: Path) -> None:
     found = _frontier(tmp_path, visits, known=True)
     assert (found.current, found.missing, found.agrees) == (pytest.approx(0.95), 1, True)
     assert found.sentences[0] == (
-        "95.0% of 20 pages are thought to be as stored; 1 page not reached at the last visit"
+        "95.0% of 20 pages are as stored (estimate); 1 page not reached at the last visit"
     )
 
 

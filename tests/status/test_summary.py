@@ -64,7 +64,7 @@ def test_a_refresh_says_the_purposes_of_its_requests() -> None:
         ("index: Disk quota exceeded", "; make room, and run the same command"),
         ("index: File too large: RLIMIT_FSIZE is 9", "; raise the limit (ulimit -f), and run"),
         ("Redis has evicted 4 keys: `scrapy workers --rebuild` (Rebuild)", ""),
-        ("store.log is cut: scrapy verify --repair mends it", ""),
+        ("store.log is cut: scrapy verify --repair repairs it", ""),
     ],
 )
 def test_no_advice_leads_to_the_same_error_again(broken: str, advice: str) -> None:

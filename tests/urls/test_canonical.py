@@ -34,7 +34,7 @@ def suite(path: str) -> Any:
 
 
 def outcome(url: str) -> str | None:
-    """The canonical form, or None for what is no URL; any other error is the test's failure."""
+    """The canonical form, or None for what is not a URL; any other error is the test's failure."""
     try:
         form = canonicalize(url)
     except InvalidURL:
@@ -352,7 +352,8 @@ def test_a_memory_holds_no_long_urls() -> None:
     assert sorted(asked) == [100, LONGEST_CACHED, LONGEST_CACHED + 1, LONGEST_CACHED + 1]
 
 
-# -- what is no URL -------------------------------------------------------------------------------
+# -- what is not a URL
+# -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

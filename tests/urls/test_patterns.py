@@ -390,7 +390,7 @@ def test_a_matcher_knows_wildcards_sets_and_addresses(
 )  # fmt: skip
 def test_refuses_what_could_never_match(pattern: str) -> None:
     """The error says what it expects."""
-    with pytest.raises(ConfigError, match="is no pattern for hosts"):
+    with pytest.raises(ConfigError, match="is not a pattern for hosts"):
         HostPattern.parse(pattern)
 
 

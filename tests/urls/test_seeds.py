@@ -39,13 +39,13 @@ def test_white_space_around_a_file_name_is_none_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "seed, shown",
     [
-        ("http://joe:secret@h/a", "'http://***@h/a' is no seed: it holds a user name"),
+        ("http://joe:secret@h/a", "'http://***@h/a' is not a seed: it holds a user name"),
         ("http://secret@h/", "'http://***@h/'"),
         ("http:secret@h/", "'http:***@h/'"),
         (r"http:\\a:se@cret@h\b", r"'http:\\\\***@h\\b'"),
         ("ftp://joe:secret@h/", "'ftp://***@h/'"),
         ("joe:secret@h/", "'***@h/'"),
-        ("http://joe:sec/ret@h/", "'***@h/' is no seed"),
+        ("http://joe:sec/ret@h/", "'***@h/' is not a seed"),
         ("http://joe:secret@h:99999/", "'http://***@h:99999/'"),
     ],
 )

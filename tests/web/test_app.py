@@ -66,7 +66,7 @@ def test_who_connects_while_it_stops_is_cut_off(
 def test_an_empty_directory_says_so(served: Callable[..., Served], tmp_path: Path) -> None:
     """And so does one that is not there, or no crawl's."""
     site = served(tmp_path / "crawl")
-    assert "is no directory" in site.get("/").text
+    assert "is not a directory" in site.get("/").text
     missing = site.get("/search?q=vpn&format=json")
     assert (missing.status, [*missing.json]) == (404, ["error"])
     (tmp_path / "crawl").mkdir()

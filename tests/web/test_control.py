@@ -129,7 +129,7 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
         crawl.act("pause-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": "90"})
         crawl.act("scope", {"restrict": "http://[^/]*/.*"})
-        assert "Scope http://[^/]*/.* Slow-down all delays are 2.5 times as long" in in_force(crawl)
+        assert "Scope http://[^/]*/.* Slow-down all delays are multiplied by 2.5" in in_force(crawl)
         assert f"Single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
         said = "paused, delay 1 min 30 s, all delays 2.5 times as long"
         page = crawl.until(

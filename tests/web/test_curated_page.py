@@ -100,7 +100,7 @@ def test_a_file_too_long_for_a_form_is_edited_elsewhere(site: Served) -> None:
     (site.source.path / "synonyms.txt").write_text("x\n" + "vpn, Fernzugriff\n" * 5_000)
     page = site.get("/control/search", **BEARER).text
     assert "too long for this page" in page
-    assert "This does not count: line 1:" in page
+    assert "Ignored: line 1:" in page
 
 
 def test_a_label_narrows_the_search_once_it_is_saved(site: Served) -> None:

@@ -19,7 +19,7 @@ def wait_for(crawl: Path, host: str, pages: int) -> None:
     """Let ``pages`` pages of a host wait for approval."""
     backend = LmdbBackend(crawl / "frontier")
     backend.recover()
-    why = "20 pages of this host left within 7 days, 20 may"
+    why = "20 pages of this host left within 7 days, limit 20"
     waiting = {
         bytes([number]) * 16: Waiting(f"http://{host}/<b>{number}", "missing", "3 times", 1e9, why)
         for number in range(pages)

@@ -189,7 +189,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
         page = " ".join(crawl.get(target).text.split())
         assert "1 URL whose last attempt failed is retried." in page
         assert re.search(f"1 failure in a row, the last one HTTP 503 at {TIME}", page)
-        again = page[page.index("To be tried again") : page.index("Queue head")]
+        again = page[page.index("Waiting for a retry") : page.index("Queue head")]
         assert re.search(rf"<td[^>]*>{TIME}</td><td><a [^>]*>{server.url('/bad')}</a>", again)
         robots = page[page.index('id="robots-outcome"') :]
         assert "None (404): everything is allowed." in robots

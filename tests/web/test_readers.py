@@ -282,7 +282,7 @@ def test_a_cached_copy_is_for_those_whom_all_crawls_show_its_host(
     ("LARM_SEARCH_GROUPS_HEADER", "X Groups", "expected the name of a header"),
     ("LARM_TRUSTED_PROXIES", "proxy.example", "expected an address such as"),
     ("LARM_SEARCH_GROUPS", '{"staff": 3}', "staff: expected a list of hosts"),
-    ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is no pattern"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is not a pattern"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["pay:8443"]}', r"staff: .* port, pay or pay:\*$"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["https://pay"]}', "staff: .* without scheme and port"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["https://pay:*"]}', "staff: .* without scheme and port"),

@@ -303,7 +303,7 @@ def test_signs_alone_are_a_search_with_help(site: Served, query: str) -> None:
 def test_what_was_not_understood_is_said(site: Served) -> None:
     """A word that looks like a filter, and a code that no page has."""
     text = LexborHTMLParser(site.get("/search?q=colour:red+siren").text).text()
-    assert "colour: is no filter. Searched for colour:red as a word." in text
+    assert "colour: is not a filter. Searched for colour:red as a word." in text
     text = LexborHTMLParser(site.get("/search?q=siren.10.2.1").text).text()
     assert "No page has siren.10.2.1 as typed; " in text
     assert "found in" not in text
@@ -326,14 +326,14 @@ def test_hosts_are_left_out_beside_equal_collections(collections, hosts, same) -
     "target, message",
     [
         ("q=title:", "title: needs a value"),
-        ("q=" + "x" * 1001, "too long: 1,000 characters are the most"),
-        ("q=" + "word+" * 20_000, "too long: 1,000 characters are the most"),
-        ("q=" + "x%20" * 65, "65 words, 64 are the most"),
+        ("q=" + "x" * 1001, "too long: at most 1,000 characters are allowed"),
+        ("q=" + "word+" * 20_000, "too long: at most 1,000 characters are allowed"),
+        ("q=" + "x%20" * 65, "65 words, at most 64 are allowed"),
         ("q=-draft%20-old:", ""),
         ("q=siren&type=exe", "type &#39;exe&#39; is unknown"),
         ("q=siren&since=never", "date &#39;never&#39; is unknown"),
         ("q=siren&since=2026-02-02&until=2026-02-01", "the wrong way round"),
-        ("q=siren&lang=%3Cb%3E", "is no language"),
+        ("q=siren&lang=%3Cb%3E", "is not a language"),
         ("q=siren&collection=foo", "collection &#39;foo&#39; is unknown; one crawl is searched"),
     ],
 )

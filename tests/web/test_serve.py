@@ -212,7 +212,7 @@ def test_a_name_for_a_directory_that_is_not_served_is_told(tmp_path: Path) -> No
     ):
         said = (tmp_path / "err").read_text()
     assert said == (
-        "scrapy serve: LARM_COLLECTIONS: /srv/hr\ufffd is none of the directories that are served\n"
+        "scrapy serve: LARM_COLLECTIONS: /srv/hr\ufffd is not one of the served directories\n"
     )
 
 
@@ -319,7 +319,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["x", "--dir", "y"], "unexpected argument 'x': --dir names a directory already"),
         (["a/crawl", "a/crawl"], "is named twice"),
         (["-s", "LARM_COLLECTIONS=[]", "a", "b"], "LARM_COLLECTIONS=[]: expected a mapping"),
-        (["nowhere"], "nowhere is no directory"),
+        (["nowhere"], "nowhere is not a directory"),
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
         (["-s", "LARM_WEB_ADDRESS=wiki"], "expected an IP address"),

@@ -212,7 +212,7 @@ def test_the_page_says_what_is_stored_and_where_links_lead(
 
 
 def test_an_unknown_url_is_explained_too(served: Callable[..., Served], demo_crawl: Path) -> None:
-    """And what is no URL at all."""
+    """And what is not a URL at all."""
     site = served(demo_crawl)
     assert "no page that it read links here" in site.get(f"/url?u={seed(demo_crawl)}nowhere").text
     assert "Rejected by normalize" in site.get("/url?u=mailto:a@b").text

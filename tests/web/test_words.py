@@ -163,8 +163,8 @@ def test_numbers_dates_and_forms() -> None:
 
 def test_an_error_keeps_its_english_text() -> None:
     """For JSON and the command line; what a value says is never filled in itself."""
-    error = QueryError("{field} needs a value right behind the colon", field="{x}:")
-    assert str(error) == "{x}: needs a value right behind the colon"
+    error = QueryError("{field} needs a value right after the colon", field="{x}:")
+    assert str(error) == "{x}: needs a value right after the colon"
     assert Words("de").error(error) == "{x}: braucht einen Wert gleich hinter dem Doppelpunkt"
     assert Words("de").error(QueryError("no {such} text")) == "no {such} text"
 

@@ -257,7 +257,7 @@ def test_a_finished_crawl_of_failures_stays_finished(tmp_path: Path) -> None:
     """A URL that failed for good is not tried for ever: the next run says that all is done."""
     assert crawl("http://127.0.0.1:9/", tmp_path, **QUICK).status == 1
     ran = crawl("http://127.0.0.1:9/", tmp_path, **QUICK)
-    assert "nothing left to fetch; -a refresh=due visits again what is due, -a fresh=yes" in ran.err
+    assert "nothing left to fetch; -a refresh=due revisits due pages, -a fresh=yes" in ran.err
     fetched = CrawlDir(tmp_path / "crawl").fetched("http://127.0.0.1:9/")
     assert fetched is not None
     assert fetched.result == "refused"

@@ -156,7 +156,7 @@ def test_a_request_reaches_its_callback(scripted_server: Start, folder: Path) ->
 
 
 def test_what_cannot_be_kept_is_refused_with_a_reason(scripted_server: Start, folder: Path) -> None:
-    """A callback that is no method, and meta that is no plain data: a line each, and counted."""
+    """A callback that is not a method, and meta that is no plain data: a line each, and counted."""
     server = scripted_server(ROUTES)
     ran = run(server, folder)
     assert server.requests("/lambda") == server.requests("/object") == []

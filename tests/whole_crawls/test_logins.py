@@ -85,7 +85,7 @@ def test_nobody_else_sees_it(scripted_server: Start, tmp_path: Path) -> None:
     "change, reason",
     [
         ({"word": "other"}, "login refused: the form came back: wrong user or password?"),
-        ({"check": "Welcome"}, "login not proved: behind the form is not the text of login_check"),
+        ({"check": "Welcome"}, "login not proved: after the form came not the text of login_check"),
         ({"fields": "name"}, "login at /login: no form with the fields name, word"),
     ],
 )

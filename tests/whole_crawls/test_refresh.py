@@ -159,7 +159,7 @@ def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
     said = scrapy("search", "second text", "--dir", "crawl", cwd=crawl.folder).out
     assert "(not reached since 20" in said
     (crawl.folder / "crawl/index/unreached").unlink()  # lost
-    assert "verify --repair mends it" in crawl.run("all").err
+    assert "verify --repair repairs it" in crawl.run("all").err
     scrapy("verify", "--repair", "--dir", "crawl", cwd=crawl.folder)
     crawl.days, crawl.site.pages["/a"] = 2, "first text"
     crawl.run("all")
@@ -592,7 +592,7 @@ def test_explain_tells_a_page_s_history_in_plain_words(crawl: Crawl) -> None:
     assert "the page leaves after 3 times over 2 days" in explained("/b")
     gone = explained("/c")
     assert re.search(r"left the search \S+: gone \(HTTP 410\)", gone), gone
-    assert "asked for once more by the first refresh after" in gone
+    assert "requested once more by the first refresh after" in gone
     assert "robots.txt is checked again about" in explained("/no")
     for crawl.days in (2, 3.1):
         crawl.run("all")

@@ -213,7 +213,7 @@ def test_the_tail_of_a_worker_that_was_killed_counts_nowhere(both: Both, tmp_pat
     (shard / "crawl.json").write_text(json.dumps(described))
     assert RunState.of(root).state is State.KILLED
     found = scrapy("report", "--json", cwd=tmp_path).json
-    gone = sum(url.endswith("/gone") for url in lost)  # an error is no document
+    gone = sum(url.endswith("/gone") for url in lost)  # an error is not a document
     assert found["documents"]["count"] == STORED - HOSTS - 2 + gone
     with_words = [url for url in lost if url.rpartition("/")[2].isdigit()]
     with Served(root) as site:

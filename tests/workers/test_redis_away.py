@@ -204,7 +204,7 @@ def test_permissions_that_are_taken_away_in_mid_crawl_are_told_of_and_waited_for
     allow(crew, "other:*")
     crew.until(lambda: "Redis has not renewed this worker's lease" in crew.said("w1"), "it rests")
     allow(crew, "intranet:*")
-    crew.until(lambda: "is renewed: it goes on" in crew.said("w1"), "it goes on")
+    crew.until(lambda: "is renewed: it continues" in crew.said("w1"), "it goes on")
     crew.signal("w1", signal.SIGTERM)
     assert crew.wait() == [0]
     crew.check_stores()

@@ -130,7 +130,7 @@ def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> Non
         assert max(seen.values()) == 1
         for what, pages in ((one, 1), (f"{host}.*", 6)):
             done = scrapy("remove", what, "--yes", cwd=crew.folder)
-            assert (done.status, "taken out" in done.out) == (0, True), done.out + done.err
+            assert (done.status, "removed" in done.out) == (0, True), done.out + done.err
             assert f"{pages} page" in done.out, done.out
         time.sleep(2)
     finally:
@@ -154,7 +154,7 @@ def test_pages_that_an_operator_takes_out_while_no_worker_runs(crew: Crew, tmp_p
     assert (dry.status, "6 stored pages and 0 further URLs" in dry.out) == (0, True), dry.err
     assert (crew.held()[0].keys(), crew.deleted()) == (crew.sites.urls, [])
     done = scrapy("remove", each, "--yes", cwd=where)
-    assert (done.status, "6 pages taken out" in done.out) == (0, True), done.out + done.err
+    assert (done.status, "6 pages removed" in done.out) == (0, True), done.out + done.err
     bodies, documents, _ = crew.held()
     assert bodies.keys() == crew.sites.urls - gone
     assert documents == Counter(bodies.keys())

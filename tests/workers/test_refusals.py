@@ -199,7 +199,7 @@ def test_what_is_no_seed_is_told_and_taken_out(crew: Crew) -> None:
     assert crew.wait() == [0]
     crew.check_stores()
     assert not crew.server.client().exists(KEY)
-    assert crew.said("w1").count(f"{KEY}: one is no seed") == len(wrong)
+    assert crew.said("w1").count(f"{KEY}: a value is not a seed") == len(wrong)
     assert [why for why in wrong.values() if why not in crew.said("w1")] == []
 
 

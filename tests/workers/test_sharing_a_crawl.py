@@ -206,7 +206,7 @@ def test_seeds_are_taken_from_redis_at_any_time(crew: Crew, kind: str) -> None:
     crew.check_stores()
     said = crew.said("w1") + crew.said("w2")
     assert "Seed refused: http://127.99.0.1/not-in-scope (scope" in said
-    assert "files are not read for those who push seeds" in said
+    assert "a pushed seed cannot name a file" in said
 
 
 def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:

@@ -166,4 +166,4 @@ def child(directory: str, workers: list[str], parent: int) -> None:
     except IndexBusyError:
         raise SystemExit(_BUSY) from None
     except LarmspiderError as error:
-        raise SystemExit(f"The index of the logs cannot be made: {error}") from None
+        raise SystemExit(f"The index of the logs cannot be built: {error}") from None

@@ -53,7 +53,7 @@ BATCH_LINES = 500_000
 NOT_ASKED = frozenset({"robots", "scope", "ignored"})
 """Results in fetch.log of URLs that were not asked for."""
 SOUND = NOT_ASKED | {"same", "noindex"}
-"""Results that are no status, and no failure."""
+"""Results that are neither a status nor a failure."""
 _CHUNK = 4 << 20
 _CACHE_KB = 64 << 10
 _REMEMBERED = 100_000
@@ -348,7 +348,7 @@ class LinkBatch(Batch):
         self._again: dict[bytes, set[bytes]] = {}
         """Targets that known pages have been counted for, by URL of the page."""
         self.repeats: set[tuple[bytes, int]] = set()
-        """Where earlier lines of these pages begin."""
+        """The offsets of earlier lines of these pages."""
         self.restarts: dict[bytes, str] = {}
         """Pages whose links restart, and when."""
         self.moved: dict[bytes, dict[int, int]] = defaultdict(dict)

@@ -1,1 +1,1 @@
-"""Checks the files of a crawl: `scrapy verify`. It only reads; control/repair.py mends."""
+"""Checks the files of a crawl: `scrapy verify`. It only reads; control/repair.py repairs."""

@@ -161,7 +161,7 @@ class Bodies:
                 while piece := file.read(_PIECE):
                     sha1.update(piece)
             if sha1.hexdigest() != digest_of(path):
-                return f"{path.name} is not what its name says"
+                return f"{path.name} does not match its name"
             return sha1.digest()
         try:
             body = read_body(self._directory, number, offset, size)
@@ -214,7 +214,7 @@ def check_bodies(
                 found.make_due([(key, url)])
                 _note_bad_blob(found, number, offset)
             elif is_bad:
-                what = "a body is not what its digest says"
+                what = "a body does not match its digest"
                 found.add(_file_of(found.path, number, offset), what, offset, url)
                 found.make_due([(key, url)])
             if complete and visit is None and not _is_there(frontier, key, forms, url):
@@ -273,7 +273,7 @@ def _is_awaited(frontier: FrontierReader | None, key: bytes, visit: FetchRecord 
 
 
 def _says(visit: FetchRecord) -> bytes:
-    """The digest of the body; b"" where it is not known."""
+    """The digest of the body; b"" if it is not known."""
     digest = visit.digest[:BODY_DIGEST]
     counts = visit.has_page and not visit.shard and len(digest) == BODY_DIGEST
     return digest if counts and digest != NO_DIGEST else b""
@@ -325,7 +325,7 @@ def is_stored_here(visit: FetchRecord) -> bool:
 
 
 def _check_page_files(found: Findings, ends: dict[int, int]) -> None:
-    """Check page files by their checksums: old versions of pages have no digest any more."""
+    """Check page files by their checksums: old versions of pages no longer have a digest."""
     named = {damage.file for damage in found.damages}
     for number in sorted(ends):
         path = found.path / page_file_name(number)
@@ -337,7 +337,7 @@ def _check_page_files(found: Findings, ends: dict[int, int]) -> None:
         size = stored_size(path)
         wrong = [s for s in stretches if s.end <= size and crc_of(path, s.start, s.end) != s.crc]
         for start, stop, _ in wrong if path not in named else ():
-            what = f"{counted(stop - start, 'byte')} are not what their checksum says"
+            what = f"{counted(stop - start, 'byte')} do not match their checksum"
             found.add(path, f"{what}; the bodies that count are whole", start)
         if bad or wrong or path in named:
             found.unsummed.append(path)

@@ -1,4 +1,4 @@
-"""Everything of one directory checked: `scrapy verify`, and the half that a start can wait for.
+"""Checks one directory: all of it for `scrapy verify`, the quick part at the start of a crawl.
 
 found = check(Path("crawl"), settings, say=lambda what, done, total: None)
 for damage in found.damages: print(damage)
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 QUICK_SEALED_BYTES = 16 << 20
-"""Bytes of a file, at most, whose checksum is taken at the start of a crawl: 6 ms."""
+"""The largest file whose checksum is verified at the start of a crawl: 6 ms."""
 QUICK_BYTES = 1 << 20
 """Bytes at the end of each log that are checked at the start of a crawl."""
 STORES = {
@@ -78,7 +78,7 @@ def parts_of(path: Path) -> list[Path]:
     """The directories to check: this one, or the workers' directories below. Raises CrawlDirError
     for a directory without a crawl."""
     if not path.is_dir():
-        raise NoCrawlError(f"LARM_DIR={path} is no directory: expected the directory of a crawl")
+        raise NoCrawlError(f"LARM_DIR={path} is not a directory: expected the directory of a crawl")
     found = read_or_copy(path)
     if found.manifest is None and not found.trouble:
         raise NoCrawlError(
@@ -102,7 +102,7 @@ def check_root(path: Path) -> Findings:
 
 def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None = None) -> Findings:
     """Check one directory. ``running``: whether a crawl writes there; None: as its lock says.
-    Raises CrawlDirError where it cannot be read at all."""
+    Raises CrawlDirError if it cannot be read at all."""
     found = Findings(path)
     running = is_locked(path / LOCK) if running is None else running
     manifest = read_or_copy(path).manifest or {}
@@ -214,7 +214,7 @@ def _forms_of(path: Path, manifest: Mapping[str, object]) -> Callable[[str], For
 def _ends(
     path: Path, manifest: Mapping[str, object], positions: Mapping[str, bytes]
 ) -> dict[str, int]:
-    """Up to which byte each log counts: all of it where there is no position."""
+    """The committed length of each log; all of it without a position."""
     listed = set(files_in(dict(manifest)))
     found = {}
     for store, name in STORES.items():
@@ -226,7 +226,7 @@ def _ends(
 
 
 def _doubt_foreign(found: Findings, scans: dict[str, Scan]) -> None:
-    """No line is believed of a compressed log that is another file than the last run left."""
+    """All lines of a compressed log are doubtful if the file is not what the last run left."""
     for name, result in scans.items():
         if present(found.path / name) in found.foreign:
             scans[name] = result._replace(doubtful=[(0, result.size)])
@@ -256,8 +256,8 @@ def _judge_doubtful(
     *,
     complete: bool,
 ) -> None:
-    """Check well-formed lines in stretches with a wrong checksum: lines of unknown pages are no
-    records of this crawl, the pages of the others are due."""
+    """Check well-formed lines in stretches with a wrong checksum. Lines of unknown pages are not
+    records of this crawl; the pages of all other lines become due."""
     for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1), ("deleted.log", 1)):
         if name not in scans or not scans[name].doubtful:
             continue
@@ -289,8 +289,8 @@ def _make_due_around(
     ends: Mapping[str, int],
     stored: StoredUrls,
 ) -> None:
-    """The stores write in one order. Damage between the lines of two pages therefore hit the pages
-    between these, or the two. Without that order all pages are due."""
+    """All stores write pages in the same order. Damage between the lines of two pages therefore
+    affects these two pages and the pages between them. If the order is lost, all pages are due."""
     for name, field in (("links.log", 0), ("fetch.log", 1)):
         if name not in scans:
             continue
@@ -322,8 +322,8 @@ def _key(forms: Callable[[str], Forms], url: str) -> bytes:
 def _is_of_another(
     found: Findings, frontier: FrontierReader, manifest: Mapping[str, object]
 ) -> bool:
-    """Whether the frontier is another crawl's, and not crawl.json: they name two crawls, and the
-    frontier lacks pages of store.log, or is not the last run's."""
+    """Whether the frontier, and not crawl.json, is from another crawl: the two name different
+    crawls, and the frontier lacks pages of store.log, or is not the last run's."""
     copy, _ = unpacked(frontier.note(NOTE) or b"", found.path)
     path = found.path
     if copy is None or copy.get("began") == manifest.get("began"):
@@ -342,7 +342,7 @@ def _is_of_another(
 
 
 def _expected(path: Path, stored: StoredUrls, ends: Mapping[str, int]) -> set[bytes]:
-    """Pages that the index should have, unless they lead elsewhere, or speak another language."""
+    """Pages that the index should have, unless they lead elsewhere or are in another language."""
     hidden: set[str] = set()
     if present(path / "fetch.log").exists():
         for fields in read_records(path / "fetch.log", len(FETCH_LOG_COLUMNS)):
@@ -363,12 +363,12 @@ def _missing(
     keys: Collection[bytes],
     frontier: FrontierReader | None,
 ) -> list[str]:
-    """The pages, among some, that a rebuilt index would have: they are read once more. A page that
-    a repair has made due is not in the index before its next visit."""
+    """The pages, among the given ones, that a rebuilt index would have: each is read once more. A
+    page that a repair has made due is not in the index before its next visit."""
     with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         if only:
-            return []  # telling a language takes all pages of a host
+            return []  # to detect a language, all pages of a host are needed
         _, documents = reextracted(
             path, forms, readers, speaking, only, lambda url: _key(forms, url) in keys
         )
@@ -381,12 +381,12 @@ def _missing(
         ]
 
 
-# the cheap half
+# the quick part
 
 
 def check_seals(path: Path) -> None:
-    """Raise CrawlDirError if frontier or index are not as the last run has left them, as far as
-    this can be seen in milliseconds: a run would continue in them, and hide the damage."""
+    """Raise CrawlDirError if frontier or index have changed since the last run, as far as a few
+    milliseconds can show. Otherwise a run would continue in them, and hide the damage."""
     try:
         data = path / "frontier" / "data.mdb"
         small = data.exists() and data.stat().st_size <= QUICK_SEALED_BYTES
@@ -401,7 +401,7 @@ def check_seals(path: Path) -> None:
             elif same and size <= QUICK_SEALED_BYTES:
                 same = crc_of(file, 0, size) == crc
             if not same:
-                what = "is gone" if there < 0 else "is not as the last run has left it"
+                what = "is gone" if there < 0 else "has changed since the last run"
                 raise CrawlDirError(f"{file} {what}; {MEND}")
     except ValueError as error:
         raise CrawlDirError(f"{path}: a {SEAL} is {error}; {MEND}") from error

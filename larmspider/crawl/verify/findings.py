@@ -102,7 +102,7 @@ class Findings:
         self.due.update(pages)
 
     def is_due(self, key: bytes) -> bool:
-        """Whether a page is fetched again in any case."""
+        """Whether a page will be fetched again anyway."""
         return key in self.due or key in self.awaited
 
     def add_holes(self, file: Path, holes: Iterable[tuple[int, int]]) -> None:

@@ -30,7 +30,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 def walked(kind: str, path: Path, seconds: float | None = None) -> str:
-    """Why a frontier, or another environment of LMDB, is damaged; "" where it is whole. ``kind``:
+    """Why a frontier, or another environment of LMDB, is damaged; "" if it is whole. ``kind``:
     "frontier", or "table" for records of another shape, which are only read."""
     program = _CHILD.format(path=sys.path, module=__name__)
     try:
@@ -140,7 +140,7 @@ def check_seal(path: Path) -> str:
     size, crc = sealed["data.mdb"]
     if data.stat().st_size != size:
         return f"it has {data.stat().st_size:,} bytes, the last run left {size:,}"
-    return "" if crc_of(data, 0, size) == crc else "it is not what its checksum says"
+    return "" if crc_of(data, 0, size) == crc else "it does not match its checksum"
 
 
 def open_reader(path: Path) -> FrontierReader | None:

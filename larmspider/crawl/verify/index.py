@@ -40,7 +40,7 @@ def check_index(
     missing: Missing,
     ahead: bool,
 ) -> None:
-    """``stored``: None where nothing tells which pages are. ``expected``: keys of pages that may be
+    """``stored``: None if nothing tells which pages are. ``expected``: keys of pages that may be
     in the index. ``ahead``: the crawl was killed, so the index may have pages that were not
     committed."""
     directory = found.path / "index"
@@ -86,7 +86,7 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         elif name in names:
             what = "" if crc in tantivy_crcs(path) else "is another file than the last run left"
         else:
-            what = "" if crc_of(path, 0, size) == crc else "is not what its checksum says"
+            what = "" if crc_of(path, 0, size) == crc else "does not match its checksum"
         if what and name == UNREACHED:
             _add_unreached(found, path, what)
         elif what:
@@ -125,7 +125,7 @@ def _check_listed(directory: Path, name: str) -> str:
         return "is gone"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"cannot be read: {error}"
-    return "" if isinstance(listed, list) else "is no list"
+    return "" if isinstance(listed, list) else "is not a list"
 
 
 def _check_pages(

@@ -1,7 +1,7 @@
 r"""Lines of a log against the columns that it has, the types of their fields, and its checksums.
 
-A *hole* is a line that a repair has overwritten in place, so that all others stay where positions
-and indexes know them: tabs, or spaces where the line is too short for these to be no record. A
+A *hole* is a line that a repair has overwritten in place, so that all other lines keep their
+places. It consists of tabs, or of spaces if the line is so short that tabs would be a record. A
 frame of a compressed log that cannot be read is a hole, too (frames.LOST).
 """
 
@@ -138,7 +138,7 @@ def is_hole(line: bytes) -> bool:
 
 
 def hole(size: int) -> bytes:
-    """A line of ``size`` bytes that is no record."""
+    """A line of ``size`` bytes that is not a record."""
     return (b"\t" if size > len(LOST) else b" ") * (size - 1) + b"\n"
 
 
@@ -213,7 +213,7 @@ def check_log(found: Findings, path: Path, end: int, say: Say) -> Scan:
         found.add(there, f"a line is not a record of {path.name}", start)
     for start, stop in result.doubtful:
         if not any(start < bad_stop and bad_start < stop for bad_start, bad_stop in result.bad):
-            what = f"{counted(stop - start, 'byte')} are not what their checksum says"
+            what = f"{counted(stop - start, 'byte')} do not match their checksum"
             found.add(there, what, start)
     if result.bad:
         found.add_holes(there, result.bad)

@@ -42,7 +42,7 @@ from larmspider.workdir.removals import FILE as REMOVALS
 from larmspider.workdir.removals import Removals
 
 _CHANGES = frozenset({"ended", "end", CHECKSUMS, CUT_BACK, REJUDGE, "larmspider"})
-"""Keys of crawl.json that its copy in the frontier may have otherwise."""
+"""Keys of crawl.json that may differ in its copy in the frontier."""
 _REREAD = ("LARM_FIELDS", "LARM_FACETS", "LARM_LANGUAGES", "LARM_INDEX_LANGUAGES",
            "LARM_SECOND_READER", "LARM_OCR")  # fmt: skip
 """Settings that `scrapy reindex` writes into crawl.json."""
@@ -82,7 +82,7 @@ def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
 
 
 def _mended(path: Path, copy: dict[str, Any]) -> dict[str, Any]:
-    """How the crawl ended may still be read."""
+    """The copy, with the end of the crawl if that can still be read from the damaged file."""
     try:
         text = path.read_text("utf-8", "replace")
     except OSError:
@@ -135,7 +135,7 @@ def _digest(path: Path) -> str:
 
 
 def check_left(found: Findings, manifest: Mapping[str, Any]) -> None:
-    """The small files, against what the last run left."""
+    """Compare the small files with the files that the last run left."""
     path = found.path / SEAL
     try:
         left = read_left(found.path)
@@ -173,7 +173,7 @@ def check_left(found: Findings, manifest: Mapping[str, Any]) -> None:
             found.frontier_unsealed |= file.parent.name == "frontier"
             found.index_unsealed |= file.parent.name == "index"
         else:
-            found.add(file, what, mend="copy it back; else the next run takes it as it is")
+            found.add(file, what, mend="copy it back; otherwise the next run uses it as it is")
 
 
 def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:
@@ -214,7 +214,7 @@ def check_small(found: Findings) -> None:
 
 
 def check_other_logs(found: Findings, known: Mapping[str, int], say: Say) -> None:
-    """Logs that no position is kept of: the checksums say how long they were, too."""
+    """Check logs without a position: their checksums also tell their length."""
     summed = {path.name for path in (found.path / SUMS).glob("*.log")}
     there = {path.name for path in found.path.glob("*.log")}
     for name in sorted((summed | there) - known.keys() - {WORKER_LOG}):
@@ -294,7 +294,7 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
             if begin + one.end <= committed.offset and (
                 one.end > size or crc_of(path, one.start, one.end) != one.crc
             ):
-                found.add(path, "it is not what its checksum says", one.start)
+                found.add(path, "it does not match its checksum", one.start)
                 found.outbox_lost |= begin + one.end > start
                 bad.append(0)
         if bad:
@@ -302,7 +302,7 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
 
 
 def _cursors(found: Findings, directory: Path) -> dict[str, Cursor]:
-    """How far the receivers are, as the last run left it where that is known."""
+    """The cursors of the receivers: as the last run left them, if that is known."""
     known = cursors(directory)
     for path, content in found.rewritten.items():
         if path.parent == directory and path.suffix == ".json" and path.name != COMMITTED:

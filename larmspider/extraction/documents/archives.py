@@ -43,7 +43,7 @@ _OPENERS: dict[str, Any] = {
 _PIECE = 1 << 16
 _XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
-_UNKNOWN_METHOD = "it is packed in a way that nothing here unpacks"
+_UNKNOWN_METHOD = "its compression is not supported"
 
 
 class _Xz(io.RawIOBase):
@@ -66,7 +66,7 @@ class _Xz(io.RawIOBase):
                 return data
 
     def _next_stream(self) -> bytes:
-        """Its first bytes; none at the end, and for what is no stream."""
+        """The first bytes of the stream; none at the end, and if it is not a stream."""
         packed = self._stream.unused_data
         while not (packed := packed.lstrip(b"\0")):
             if not (packed := self._packed.read(_PIECE)):
@@ -192,7 +192,7 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     elif mime in _OPENERS:
         yield from _unpacked(body, mime, name, budget)
     else:
-        raise Unread(Outcome.DAMAGED, "it is no archive")
+        raise Unread(Outcome.DAMAGED, "it is not an archive")
 
 
 def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Member]:

@@ -85,7 +85,7 @@ def _type_inside(body: bytes) -> str:
 
 
 def _type_of_zip(body: bytes) -> str:
-    """The type by its members, "" where they prove none, or their list is damaged or too long."""
+    """The type by its members, "" if they prove none, or their list is damaged or too long."""
     end = body.rfind(b"PK\x05\x06", max(0, len(body) - _COMMENT_BYTES))
     if end < 0 or int.from_bytes(body[end + 12 : end + 16], "little") > _MAX_LIST:
         return ""

@@ -21,7 +21,7 @@ from larmspider.extraction.charset import FALLBACK, SAMPLE_BYTES, decode, guess
 _ASCII = frozenset(("us-ascii", "ascii", "ansi_x3.4-1968", "iso-ir-6", "646", "x-user-defined"))
 """Labels of plain ASCII, which need no charset: programs write them above anything."""
 _NO_CHARSETS = frozenset(("ascii", "idna", "punycode", "unicode_escape", "raw_unicode_escape"))
-"""Codecs of Python that are no charset of a text."""
+"""Codecs of Python that are not charsets of texts."""
 _REPLACED = "replacement"
 """WHATWG's name for charsets that browsers refuse, such as ISO-2022-KR. Text is harmless here."""
 _NUMBERED = re.compile(r"(?:x-)?(?:cp|win|windows|ms|ibm|dos|codepage)[-_ ]?0*(\d{3,5})")
@@ -132,7 +132,7 @@ def _as(charset: str, data: bytes) -> str:
 
 
 def _alike(sample: bytes, size: int) -> bytes:
-    """The stretch of ``sample`` that helps to guess: bytes beyond ASCII that are no UTF-8."""
+    """The stretch of ``sample`` that helps to guess: bytes beyond ASCII that are not UTF-8."""
     if not sample or size > SAMPLE_BYTES:
         return b""
     try:

@@ -20,7 +20,7 @@ from larmspider.items import Outcome, Page
 _ROOT = "Root Entry".encode("utf-16-le")
 """The name of the top folder of every OLE file (MS-CFB 2.6.2)."""
 SIGNATURE = b"\xd0\xcf\x11\xe0"
-NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
+NEEDS_ANOTHER = "no installed reader supports it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
 _SHORTEST_USER = 28
 """Bytes of the stream Current User, since PowerPoint 97."""

@@ -71,9 +71,9 @@ _CLUTTER = re.compile(
     r"(?i)(?:^|/)(?:__MACOSX/.*|\.DS_Store|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini"
     r"|\._[^/]+|~\$[^/]+|\.~lock\.[^/]*#)$"
 )
-"""Files that programs leave beside documents, as in known_paths.txt: they are no parts."""
+"""Files that programs leave beside documents, as in known_paths.txt: they are not parts."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Surrogates in names of tar files that are no UTF-8."""
+"""Surrogates in names of tar files that are not UTF-8."""
 
 
 class Member(NamedTuple):
@@ -249,7 +249,7 @@ def members(
             if depth < MAX_DEPTH:
                 yield from members(kind, data, path, budget, f"{own}/", depth + 1)
             elif next(more(data, path, budget), None) is not None:
-                why = f"documents in documents are read {MAX_DEPTH} deep; what it holds is not"
+                why = f"documents in documents are read {MAX_DEPTH} levels deep, not deeper"
                 raise Unread(Outcome.TOO_LARGE, why)
         except (Spent, MemoryError):
             raise

@@ -153,7 +153,7 @@ def parse_xml(data: bytes) -> Any:
 
 
 def parse_any_xml(data: bytes) -> tuple[Any, bool]:
-    """As parse_xml(), and whether libxml2 may have left out text, as the XML is broken."""
+    """As parse_xml(), and whether libxml2 may have left out text because the XML is broken."""
     if b"&#" in data:
         data = _SURROGATE.sub(b" ", data)
     root, faults = _root(data)

@@ -54,7 +54,7 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     except exceptions.PasswordRequired:
         raise Unread(Outcome.ENCRYPTED, "needs a password") from None
     except exceptions.UnsupportedCompressionMethodError:
-        fault = Unread(Outcome.NO_READER, "it is packed in a way that nothing here unpacks")
+        fault = Unread(Outcome.NO_READER, "its compression is not supported")
     except Exception as error:  # noqa: BLE001 - LZMAError, CrcError, struct.error and more
         fault = Unread(Outcome.DAMAGED, f"it cannot be unpacked: {error!r}"[:500])
     yield from files.members(fault)

@@ -143,13 +143,14 @@ def _add_word(root: Any, builder: DocumentBuilder) -> None:
 
 
 def _part(comment: Any) -> None:
-    """A comment stands within the paragraph; deleted and inserted text does, too, and is of it."""
+    """A comment stands within the paragraph. Deleted and inserted text does, too, and belongs to
+    it."""
     if comment.find(office_text.W + "p") is not None and comment.getparent() is not None:
         comment.getparent().addnext(comment.makeelement(office_text.W + "br"))
 
 
 def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
-    """``broken``: the text of XML of which libxml2 may have left out some."""
+    """``broken``: the text of the XML, from which libxml2 may have left out some."""
     dublin_core(root, builder)
     has_words = local_name(root) not in _DRAWN
     words: dict[str, None] = {}

@@ -93,7 +93,7 @@ def _utf_8(raw: bytes) -> str | None:
 
 
 def _unicode_path(info: zipfile.ZipInfo, raw: bytes) -> str | None:
-    """The field 0x7075, None where it is missing, or of another name."""
+    """The field 0x7075, None if it is missing, or of another name."""
     extra = info.extra
     while len(extra) >= 4:
         tag, size = struct.unpack_from("<HH", extra)
@@ -173,7 +173,7 @@ def _hanzi(char: str, charset: str) -> float:
 
 
 def without_false_flags(body: bytes) -> bytes:
-    """``body`` without bit 11 at names that are no UTF-8, for which Python reads no member."""
+    """``body`` without bit 11 at names that are not UTF-8, for which Python reads no member."""
     end = body.rfind(b"PK\x05\x06")
     at = end - int.from_bytes(body[end + 12 : end + 16], "little")
     before = at - int.from_bytes(body[end + 16 : end + 20], "little")  # bytes of another file

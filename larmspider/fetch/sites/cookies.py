@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HOST = "origin.invalid"
-"""The host of every URL that the jar sees: a dotted name, as the jar loses cookies of ``[::1]``."""
+"""The host of every URL that the jar sees: a dotted name, because the jar loses cookies of
+``[::1]``."""
 _KEPT = (b"path", b"expires", b"max-age")
 
 

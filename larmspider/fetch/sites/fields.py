@@ -7,7 +7,7 @@
     table.check_names()             # a key that was not read is an error
     table.problems                  # missing secrets and files, which only fetches need
 
-A variable that is not set, an unreadable file, and their contents are no errors here: a command
+A variable that is not set, an unreadable file, and their contents are not errors here: a command
 that only reads a crawl needs none of them.
 
 No message shows the value of a key that may hold a secret.
@@ -99,12 +99,12 @@ class SiteTable:
         return path
 
     def defer(self, error: ConfigError) -> None:
-        """Keep an error for who fetches."""
+        """Keep an error for processes that fetch."""
         self.problems.append(str(error))
 
     def judge(self, secret: Secret | None, error: ConfigError) -> None:
-        """Raise the error about the value of ``secret``, or keep it for who fetches where the value
-        comes from outside the file."""
+        """Raise the error about the value of ``secret``; if the value comes from outside the file,
+        keep the error for processes that fetch."""
         if not any(secret is one for one in self._from_outside):
             raise error
         self.defer(error)
@@ -343,14 +343,14 @@ _PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+)
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
-    """Whether client_key, or client_cert itself, is the certificate's key is a matter of who
-    fetches."""
+    """Only processes that fetch check whether client_key, or client_cert itself, is the
+    certificate's key."""
     before = len(table.problems)
     certificate, key = table.file("client_cert"), table.file("client_key")
     password = table.secret("client_key_password")
     if certificate is None:
         if key is not None or password is not None:
-            raise table.refuse("client_cert", "is missing beside client_key")
+            raise table.refuse("client_cert", "is missing: client_key needs it")
         return None
     key = key or certificate
     client = ClientCertificate(certificate, key, password)
@@ -398,7 +398,7 @@ def read_proxy(table: SiteTable) -> Proxy | None:
     ca_file = read_ca_file(table, "proxy_ca_file")
     if not url:
         if any(value is not None for value in (method, user, password, ca_file)):
-            raise table.refuse("proxy", "is missing or empty beside other keys of a proxy")
+            raise table.refuse("proxy", "is missing or empty: other keys of a proxy need it")
         return None if url is None else Proxy("")
     if "@" in url:
         raise table.refuse("proxy", "holds a user name: use proxy_user and proxy_password")

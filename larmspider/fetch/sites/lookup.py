@@ -1,13 +1,13 @@
 """Finds the settings of a URL's host: LARM_SITES_FILE, looked up by origin.
 
 >>> sites = Sites.from_settings(settings)
->>> sites.for_url("https://wiki.example/Main/Start")    # None where no rule is meant for its origin
+>>> sites.for_url("https://wiki.example/Main/Start")    # None if no rule applies to its origin
 Site(origin=('https', 'wiki.example', 443), options=..., rules=('sites.toml [[site]] 1 (...)',))
 
-Rules are bound to scheme, host and port: never to the text before an "@" or behind the port.
+Rules are bound to scheme, host and port: never to the text before an "@" or after the port.
 The file is checked when it is read: names, types, and the abilities of libcurl. Secrets,
-certificates and keys are checked where pages are fetched (Sites.for_fetching). A command that only
-reads a crawl needs none of them, and knows the same hosts. A site that sends its server a secret is
+certificates and keys are checked only before fetching (Sites.for_fetching). A command that only
+reads a crawl works without them, and knows the same hosts. A site that sends its server a secret is
 for https, unless the file says otherwise.
 """
 
@@ -73,11 +73,11 @@ class Sites:
 
     @classmethod
     def for_fetching(cls, settings: Settings) -> Sites:
-        """Raises ConfigError also for secrets and files that are not there."""
+        """Also raises ConfigError for missing secrets and files."""
         return cls.from_settings(settings).complete()
 
     def complete(self) -> Sites:
-        """These. Raises ConfigError for the first problem."""
+        """Returns itself. Raises ConfigError for the first problem."""
         for problem in self.problems:
             raise ConfigError(problem)
         return self
@@ -123,7 +123,7 @@ class Sites:
         """
         if not self.rules:
             return None
-        end = url.find("/", 8)  # behind http:// and https://, so behind the authority
+        end = url.find("/", 8)  # after http:// and https://, so after the authority
         prefix = url if end < 0 else url[:end]
         site = (self._of_prefix if len(prefix) <= _LONGEST_REMEMBERED else self._find)(prefix)
         return site if secrets or site is None else self._without_secrets(site)
@@ -231,7 +231,7 @@ def _rule(table: SiteTable) -> SiteRule:
     )
     table.check_names()
     if options == SiteOptions():
-        raise table.refuse("hosts", "stand alone: the table says nothing of them (docs/sites.md)")
+        raise table.refuse("hosts", "is the only key: expected more (docs/sites.md)")
     if options.is_trusted:
         _check_bounds(table, patterns)
     meant = _schemes(table, schemes, patterns, options)
@@ -267,7 +267,7 @@ def _check_bounds(table: SiteTable, patterns: Iterable[HostPattern]) -> None:
         if not pattern.is_bounded:
             raise table.refuse(
                 "hosts:",
-                f"{str(pattern)!r} cannot stand beside auth, cookies, headers, login or"
+                f"{str(pattern)!r} cannot be used with auth, cookies, headers, login or"
                 " render_origins: its last part has a wildcard, so hosts of strangers match;"
                 " expected a pattern such as wiki.example, *.intra.example or 10.1.*",
             )
@@ -290,6 +290,6 @@ def _schemes(
             raise table.refuse("hosts:", f"{str(pattern)!r} contradicts scheme = {given}")
     if options.needs_tls and not any(map(has_tls, reached)):
         raise table.refuse(
-            "scheme", "is http alone: client_cert, ca_file, tls_min and verify are for https"
+            "scheme", "is http only: client_cert, ca_file, tls_min and verify are for https"
         )
     return meant

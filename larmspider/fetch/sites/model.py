@@ -34,7 +34,7 @@ class Secret:
     __slots__ = ("_missing", "_value")
 
     def __init__(self, value: str, missing: str = "") -> None:
-        """``missing``: why there is no value, in place of one."""
+        """``missing``: the reason why there is no value, else ""."""
         self._value, self._missing = value, missing
 
     @property
@@ -132,7 +132,7 @@ class SiteOptions:
 
     @property
     def sends_credentials(self) -> bool:
-        """Whether a request with these says who we are."""
+        """Whether a request with these identifies us."""
         return self.has_secrets or self.client_certificate is not None
 
     @property
@@ -149,7 +149,7 @@ class SiteOptions:
 
     @property
     def needs_tls(self) -> bool:
-        """Whether any of these mean nothing without TLS."""
+        """Whether any of these have no effect without TLS."""
         tls = (self.client_certificate, self.ca_file, self.tls_min, self.verify)
         return any(value is not None for value in tls)
 

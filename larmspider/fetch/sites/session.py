@@ -74,7 +74,7 @@ class Step(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """The host has to wait; ``until`` is inf where only a new run tries again."""
+    """The host has to wait; ``until`` is inf if only a new run tries again."""
 
     until: float
     reason: str
@@ -157,7 +157,7 @@ class Session:
             return self._wait(inf, "login refused: the form came back: wrong user or password?")
         where = f"HTTP {response.status}, and " if response.status != 200 else ""
         text = f"{where}not the text of login_check, {self.login.check!r}"
-        return self._wait(inf, f"login not proved: behind the form is {text}")
+        return self._wait(inf, f"login not proved: after the form came {text}")
 
     def _redirected(self, step: Step, response: Response, now: float) -> Trouble | None:
         target = resolve(response.url, location_of(response.headers["Location"] or b"")) or ""
@@ -184,7 +184,7 @@ class Session:
             return self._again_later(now, f"{what}no form with the fields {names}")
         action = resolve(response.url, form.get("action") or response.url) or ""
         if form.method.upper() != "POST":
-            return self._again_later(now, "its form is no POST, so the secret would be in a URL")
+            return self._again_later(now, "its form is not a POST, so the secret would be in a URL")
         if origin_of(action) != self.origin:
             return self._again_later(now, "its form goes to another origin")
         body = urlencode(_filled(form, self.login), encoding=_encoding(response))

@@ -210,7 +210,7 @@ class Backend(ABC):
     def leases(self) -> list[QueuedUrl]:
         """The URLs that are leased now."""
 
-    # visits again
+    # revisits
 
     @abstractmethod
     def schedule(self, items: Sequence[tuple[bytes, float]]) -> None:
@@ -253,7 +253,7 @@ class Backend(ABC):
 
     @abstractmethod
     def put_hosts(self, records: Mapping[str, bytes]) -> None:
-        """Keep packed host records, in place of those before."""
+        """Store packed host records, replacing the earlier ones."""
 
     @abstractmethod
     def hosts(self) -> dict[str, bytes]:

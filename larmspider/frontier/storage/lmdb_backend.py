@@ -71,7 +71,7 @@ class LmdbBackend(Backend):
         self._queues = HostQueues(self._overlay, self._counters, head_entries)
         self._revisits = RevisitQueues(self._overlay)
         self._leases: dict[bytes, tuple[bytes, QueuedUrl]] = {}  # URL key -> queue key, entry
-        self._attempts: dict[bytes, int] = {}  # failed ones, of visits again that are held
+        self._attempts: dict[bytes, int] = {}  # failed ones, of revisits that are held
         self._positions: dict[str, bytes] = {}
 
     # recovery
@@ -79,7 +79,7 @@ class LmdbBackend(Backend):
     def recover(self) -> Recovery:
         if self._overlay.meta(b"redis") is not None:
             raise CrawlDirError(
-                f"{self.files.path} is a worker's copy of a crawl in Redis: REDIS_URL is to name it"
+                f"{self.files.path} is a worker's copy of a crawl in Redis: set REDIS_URL"
             )
         self._counters.load(self._overlay.stored_counts())
         serial = self._overlay.meta(b"serial")
@@ -230,7 +230,7 @@ class LmdbBackend(Backend):
             self._revisits.put(entry.host, visit.due, key)
 
     def _replace(self, key: bytes, visit: FetchRecord) -> None:
-        """A visit again was made."""
+        """A revisit was made."""
         entry = self._revisits.end(key)
         assert entry.visit is not None
         before, now = entry.visit.state, visit.state
@@ -377,7 +377,7 @@ class LmdbBackend(Backend):
         new = [copy(entry) for _, entry in self._leases.values()]
         return new + [copy(entry) for entry in self._revisits.leased.values()]
 
-    # visits again
+    # revisits
 
     def _final(self, key: bytes) -> FetchRecord | None:
         """The record of a URL, unless it is leased for another visit."""

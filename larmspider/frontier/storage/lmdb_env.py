@@ -9,8 +9,8 @@ map, the limit of the file's size, begins at 64 MB and doubles when full; it tak
 before it is used. LMDB rolls back a batch that does not fit: the map grows, and the batch is
 written again.
 
-LMDB opens an environment once a process. A crawl shares its own with the pages that it serves
-(share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here
+A process may open an LMDB environment only once. A crawl shares its environment with its web pages
+(share); ``scrapy serve`` has one for all its threads (open_shared). The registry is in this module
 because only this environment has two users: the anchor table (index/) belongs to its writer alone.
 """
 
@@ -37,7 +37,8 @@ from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 class WriteBatch:
     """Changes by named database; None marks a deletion, and FORGOTTEN in ``urls``.
 
-    ``guesses`` are rows of ``aliases`` too, in a row for each beginning: many, and never deleted.
+    ``guesses`` are new rows of ``aliases``, joined by their prefix: there are many, and they are
+    never deleted.
 
     A URL that is added and fetched between two commits never touches the queue on disk.
     """
@@ -67,8 +68,8 @@ class WriteBatch:
 
 
 FORMAT = b"larmspider frontier 3"
-"""Raise it with every change of databases, keys or records but a field that is added at the end of
-a record (docs/internals/formats.md)."""
+"""Increase it with every change of databases, keys or records, except for a field that is added at
+the end of a record (docs/internals/formats.md)."""
 FIRST_MAP_BYTES = 64 << 20
 _NAMES = ("urls", "queue", "hosts", "meta", "aliases", "revisits")
 
@@ -80,9 +81,9 @@ class BeingMade(CrawlDirError):  # noqa: N818 - named for what happens
 class LmdbFiles:
     """The environment. ``readonly`` opens it beside the crawl of another process.
 
-    A process may have one for a directory, and not over a fork (LMDB's rule). Raises
+    A process may have one for a directory, and may not use it after a fork (LMDB's rules). Raises
     OtherFormatError for files of another format, FormatError for files of another program,
-    CrawlDirError where they cannot be opened.
+    CrawlDirError if they cannot be opened.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class LmdbFiles:
         map_bytes: int = FIRST_MAP_BYTES,
         as_it_is: bool = False,
     ) -> None:
-        """``as_it_is``: a file that was cut short is refused, and not filled up."""
+        """``as_it_is``: refuse a truncated file instead of filling it up."""
         self.path = path
         self._as_it_is = as_it_is
         self._resize = threading.Lock()  # no transaction may be open while the map grows
@@ -130,8 +131,8 @@ class LmdbFiles:
             raise
 
     def _fill_up(self) -> None:
-        """Give a file that was cut short zeros for what is missing: LMDB says that these are
-        damaged, while a read behind the end of the file would kill the process (SIGBUS)."""
+        """Fill up a truncated file with zeros. LMDB reports zeros as damage, while a read after the
+        end of the file would kill the process (SIGBUS)."""
         data = self.path / "data.mdb"
         size = (self.env.info()["last_pgno"] + 1) * self.env.stat()["psize"]
         with suppress(OSError):
@@ -146,7 +147,7 @@ class LmdbFiles:
             with self.env.begin() as txn:
                 new = txn.stat()["entries"] == 0
             if new and readonly:
-                raise BeingMade(f"the frontier in {self.path} is only just being made")
+                raise BeingMade(f"the frontier in {self.path} is just being created")
             if new:
                 with self.env.begin(write=True) as txn:  # wholly or not at all
                     made = {name: self.env.open_db(name, txn=txn) for name in names}
@@ -210,7 +211,8 @@ class LmdbFiles:
         self.insist(lambda: self._write(batch))
 
     def insist(self, write: Callable[[], None]) -> None:
-        """Call ``write``, a whole transaction; again after the map grew. Raises as write()."""
+        """Call ``write``, a whole transaction, and retry it after the map grew. Raises as
+        write()."""
         while True:
             try:
                 write()
@@ -288,7 +290,7 @@ def share(files: LmdbFiles) -> None:
 
 
 def unshare(files: LmdbFiles) -> None:
-    """To be called before a shared environment is closed. May be called twice."""
+    """Call this before closing a shared environment. May be called twice."""
     with _LOCK:
         if _OWNED.get(files.path.resolve()) is files:
             del _OWNED[files.path.resolve()]
@@ -309,7 +311,7 @@ def open_shared(path: Path) -> LmdbFiles:
 
 
 def close_shared(files: LmdbFiles) -> None:
-    """To be called once for each open_shared(); the last reader closes the environment."""
+    """Call this once for each open_shared(); the last reader closes the environment."""
     where = files.path.resolve()
     with _LOCK:
         readers = _READ.get(where, [])

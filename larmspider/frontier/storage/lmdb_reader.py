@@ -3,9 +3,9 @@
     with FrontierReader(Path("crawl/frontier")) as frontier:
         print(frontier.counts(), frontier.state(url_key("http://wiki/a")))
 
-Each call is one short transaction: with one that stays open the writer's file grows (measured: 51
-MB instead of 10). Where the crawl runs in this process its own reads wait for these, so long reads
-are done in slices.
+Each call is one short transaction, because an open transaction makes the writer's file grow
+(measured: 51 MB instead of 10). If the crawl runs in this process, its own reads wait for these
+calls, so long reads are done in slices.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return (row for row in self._all(self._files.urls) if row[1][0] == UrlState.MERGED)
 
     def host_notes(self) -> Iterator[tuple[bytes, bytes]]:
-        """Names and values of notes that are of a host: its name stands behind a space."""
+        """Names and values of notes about a host: the host's name is after a space."""
         for name, value in self._all(self._files.meta):
             if name[:1] == b"n" and b" " in name:
                 yield name[1:], value

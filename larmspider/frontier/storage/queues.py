@@ -6,7 +6,7 @@
 
 A host's queue has two runs: READY, in order of priority and age, and DELAYED, in order of earliest
 time, with the held URLs behind it. A host with 100,000 queued URLs has some 60 of them in memory,
-and besides all those that were added since the last commit, which are not on disk yet.
+and all URLs that were added since the last commit, because these are not on disk yet.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class QueueHead:
             load(self)
 
     def trim(self, size: int, uncommitted: Container[bytes]) -> None:
-        """After a commit: keep ``size`` entries of those on disk, and all that are uncommitted."""
+        """After a commit: keep ``size`` entries that are on disk, and all uncommitted entries."""
         on_disk = sorted(key for key in self.values if key not in uncommitted)
         if not self.complete:
             on_disk = [key for key in on_disk if key <= self.loaded_to]
@@ -263,7 +263,7 @@ class HostQueues:
             self._grown.discard((host, run))
 
     def trim(self) -> None:
-        """After a commit: what is on disk now may leave memory."""
+        """After a commit: entries that are on disk now may leave memory."""
         size, uncommitted = self._head_size(), self._overlay.new.queue
         grown, self._grown = self._grown, set()
         for run in grown:

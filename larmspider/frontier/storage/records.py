@@ -125,7 +125,7 @@ def waits_as(queue_key: bytes) -> dict[str, int]:
 
 
 def run_of(queue_key: bytes) -> int:
-    """READY or DELAYED; of held URLs DELAYED."""
+    """READY or DELAYED; held URLs are DELAYED."""
     return queue_key[8]
 
 
@@ -183,9 +183,9 @@ class QueuedUrl(_KeptUrl, eq=False):
     """A URL that is to be fetched.
 
     ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
-    url_key() of its exact form. ``exact`` is that, or "", and ``guess`` the url_key() of
-    ``normalized`` where that is another one; neither is kept. ``host`` names its queue.
-    ``redirects`` are those in a row, ``link_type`` is as in items.py. ``priority`` is 0..65535, 0
+    url_key() of its exact form. ``exact`` is the exact form or "". ``guess`` is the url_key() of
+    ``normalized`` if that differs from ``key``; neither is stored. ``host`` names its queue.
+    ``redirects``: the number in a row. ``link_type`` is as in items.py. ``priority`` is 0..65535, 0
     first. ``payload`` is bytes of the caller, for example a packed Request.
     ``attempts`` counts the fetches that failed. ``visit`` is the record of the last visit, None
     for a new URL. ``again``: a refused URL is queued again. ``doubted``: a stored page is stored
@@ -253,16 +253,16 @@ class FetchRecord(_Visits, eq=False):
     ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
     ``inlinks``: the links to the URL that were counted.
 
-    After revisits: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
-    (extraction/fingerprint.py). ``a`` and ``b`` are what is known of its changes (refresh.py), 0.0
-    for nothing yet. ``due`` is when it is visited again, 0.0 for never. Since ``missing_since`` the
-    page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
+    For revisits: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
+    (extraction/fingerprint.py). ``a`` and ``b`` are estimates of its changes (refresh.py), 0.0
+    without an estimate. ``due``: time of the next visit, 0.0 for never. ``missing_since``: the page
+    has been missing since then, at ``confirmations`` visits in a row, the last as ``missing_as``.
 
-    Where workers share a crawl: ``stored`` is the ``time`` of the version that counts, ``shard``
-    the worker that has it, and its line in fetch.log, in its directory, "" for this one.
+    If workers share a crawl: ``stored`` is the ``time`` of the version that counts. ``shard`` is
+    the worker whose directory has this version and its line in fetch.log, "" for this worker.
 
-    As packed, ``last_modified`` is in seconds where it is a date, ``stored`` _AS_TIME where it is
-    ``time``, ``from_page`` lacks the ``shared`` characters with which ``url`` begins, too, and
+    As packed, ``last_modified`` is in seconds if it is a date; ``stored`` is _AS_TIME if it equals
+    ``time``; ``from_page`` lacks its first ``shared`` characters, which are equal to ``url``'s;
     ``rates`` are ``a`` and ``b`` in 4 bytes each.
     """
 
@@ -270,7 +270,7 @@ class FetchRecord(_Visits, eq=False):
     b: float = 0.0
 
     def __eq__(self, other: object) -> bool:
-        """But for ``inlinks``, and who has the page."""
+        """Compares all fields but ``inlinks``, ``stored``, ``shard`` and fields as packed."""
         return isinstance(other, FetchRecord) and _compared(self) == _compared(other)
 
     @property
@@ -281,7 +281,7 @@ class FetchRecord(_Visits, eq=False):
     @property
     def stands(self) -> bool:
         """Whether others may be merged into the URL (merging.py): only two 200s count, and no page
-        that a visit again has found missing, though it is kept for now."""
+        that a revisit has found missing, though it is kept for now."""
         return self.state is UrlState.STORED and self.status == 200 and not self.missing_as
 
 
@@ -296,8 +296,8 @@ _compared = attrgetter(
 
 @dataclass(slots=True)
 class MergedUrl:
-    """A URL that another one stands for: ``entry`` as it was to be queued, ``rules`` by which it is
-    the same (a mask of urls/equivalence.py), ``into`` the key of the other one."""
+    """A URL that another URL stands for. ``entry``: as it would have been queued. ``rules`` by
+    which both are the same (a mask of urls/equivalence.py). ``into``: the other URL's key."""
 
     entry: QueuedUrl
     rules: int
@@ -516,7 +516,7 @@ def is_final(record: bytes) -> bool:
 
 
 def is_elsewhere(record: bytes) -> bool:
-    """Whether a FetchRecord is of a page that another worker has in its directory."""
+    """Whether a FetchRecord is for a page in another worker's directory."""
     return bool(unpack_visit(record).shard)
 
 

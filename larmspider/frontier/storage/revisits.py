@@ -6,8 +6,8 @@
     revisits.end(key)                                  # or hold(key, until), or back(key)
 
 A URL has one place here, by its time (records.revisit_key), and its FetchRecord names that time. A
-place stays on disk while its URL is leased, so that a crash makes the visit due again. One that
-failed and is to be tried again soon is held in memory, at its old place on disk.
+place stays on disk while its URL is leased, so that a crash makes the visit due again. A visit that
+failed and will be retried soon is held in memory, and keeps its old place on disk.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class RevisitQueues:
         return entry
 
     def end(self, key: bytes) -> QueuedUrl:
-        """The visit is made, and the URL has no place any more."""
+        """The visit was made, and the URL no longer has a place."""
         entry = self._end(key)
         self._overlay.new.revisits[self._places.pop(key)] = None
         return entry
@@ -135,7 +135,7 @@ class RevisitQueues:
         head.complete = True
 
     def trim(self) -> None:
-        """After a commit: what is on disk now may leave memory."""
+        """After a commit: entries that are on disk now may leave memory."""
         uncommitted = self._overlay.new.revisits
         grown, self._grown = self._grown, set()
         for host in grown:

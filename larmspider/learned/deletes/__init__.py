@@ -1,1 +1,1 @@
-"""When a page that is gone leaves the search."""
+"""Decides when a missing page leaves the search."""

@@ -70,8 +70,8 @@ class Canaries:
             mine.held.clear()
 
     def final(self, host: str, key: bytes) -> None:
-        """A page that was judged before its host's canaries is visited again. Its visit had not
-        ended when the canaries' visits had."""
+        """Visit a page again that was judged before its host's canaries, if its visit ended after
+        the canaries' visits."""
         mine = self._notes.visits.get(host)
         if mine is not None and key in mine.again:
             mine.again.discard(key)
@@ -83,7 +83,7 @@ class Canaries:
         return mine is not None and (key in mine.held or key in mine.again)
 
     def left(self, host: str, key: bytes) -> None:
-        """A page is taken out: it counts for the move of its host."""
+        """A page is removed: it counts for the move of its host."""
         successor = self._notes.visits.of(host).successors.get(key)
         move = self._notes.kept.of(host).move
         if move is not None and successor is not None:
@@ -114,7 +114,8 @@ class Canaries:
         return True
 
     def _all_of(self, host: str, mine: HostVisits) -> list[bytes]:
-        """The pages of a host that were not visited in this run, and are not due before others."""
+        """The pages of a host that were not visited in this run, and are not due before other
+        pages."""
         found, prefix = list[bytes](), host_prefix(host)[:4]
         after = prefix
         while len(found) < MAX_SEARCHED and (rows := self._notes.backend.visits(after, 500)):
@@ -133,7 +134,8 @@ class Canaries:
         return found
 
     def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
-        """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
+        """ "" if the host is well by the visits of this run; else why its pages wait. ``is_well``:
+        whether the page ``key`` was there."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
         if mine.canaries is None:
             self.begin(host, mine.visited | {key: is_well})
@@ -164,15 +166,15 @@ class Canaries:
         return move.left * 2 > move.pages and sum(answers) * 2 > len(answers)
 
     def begin(self, host: str, visited: Mapping[bytes, bool]) -> None:
-        """Those that this run has not ``visited`` are due."""
+        """Make the canaries due that this run has not ``visited``."""
         mine = self._notes.visits.of(host)
         mine.canaries = {one: visited.get(one) for one in self.find(host)}
         asked = [one for one, answer in mine.canaries.items() if answer is None]
         self._schedule(host, asked, FIRST)
 
     def find(self, host: str) -> list[bytes]:
-        """The keys of the start page, which has the smallest depth, and of those that most pages
-        link to; of equal ones those near the start page. 20 us a page."""
+        """The keys of the start page, which has the smallest depth, and of the pages with the most
+        links to them; among equals, pages near the start page. 20 us a page."""
         first: list[tuple[int, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []
         prefix = host_prefix(host)[:4]

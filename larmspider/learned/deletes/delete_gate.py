@@ -1,9 +1,9 @@
 """Stands between a page that is gone by table.py and its removal, for all hosts of a crawl.
 
     gate.saw(entry.host, entry.key, seen)         # each revisit: canaries, logins in a row
-    gate.why_not(entry, seen, decision.reason, now)     # "": the page may be taken out
+    gate.why_not(entry, seen, decision.reason, now)     # "": the page may be removed
 
-Before a page is taken out its host's canaries are visited (canaries.py). Pages that the brake
+Before a page is removed its host's canaries are visited (canaries.py). Pages that the brake
 holds, and pages out of scope, wait for the operator's approval (undecided.py). An approved page is
 visited once more, and leaves if it is still gone.
 """
@@ -83,7 +83,7 @@ class DeleteGate(Part):
         self._silent: set[str] = set()
         """Hosts whose silence has a notice."""
         self.leaving: set[str] = set()
-        """Hosts all of whose pages are being taken out."""
+        """Hosts all of whose pages are being removed."""
 
     def __repr__(self) -> str:
         return f"<DeleteGate {self.brake!r}>"
@@ -147,8 +147,8 @@ class DeleteGate(Part):
         return True
 
     def _is_new_login(self, host: str, key: bytes) -> bool:
-        """Whether a page has become a login form, and few others are: the canaries show whether the
-        whole host has."""
+        """Whether a page has become a login form while few others are: the canaries show whether
+        the whole host did."""
         undecided = self._kept.of(host).undecided
         known = [one for one in undecided.values() if one.seen == Observation.LOGIN]
         return key not in undecided and len(known) < MAX_LOGINS
@@ -161,8 +161,8 @@ class DeleteGate(Part):
         return self.canaries.is_held(host, key)
 
     def has_lost(self, host: str, key: bytes, visit: FetchRecord) -> bool:
-        """Whether a page is to leave, and waited for the canaries when the host's worker was killed
-        or lost the host. Only the page's record shows that."""
+        """Whether a page that has to leave was waiting for the canaries when the host's worker was
+        killed or lost the host. Only the page's record shows that."""
         if not is_confirmed(visit) or visit.missing_as == Observation.SCOPE:
             return False
         return self._visits.of(host).canaries is None and key not in self._kept.of(host).waiting
@@ -176,7 +176,7 @@ class DeleteGate(Part):
         *,
         has_successor: bool = False,
     ) -> str:
-        """Why a page that is gone may not be taken out now; "" if it may, and then it is. The brake
+        """Why a page that is gone may not be removed now; "" if it may, and then it is. The brake
         does not count a page that ``has_successor``: its target is stored."""
         why = self._why_not(entry, seen, reason, now, has_successor=has_successor)
         if not why:
@@ -204,7 +204,8 @@ class DeleteGate(Part):
         return ""
 
     def _braked(self, host: str, now: float) -> str:
-        """Why the brake holds one more page of a host; "" if it does not, and then it counts it."""
+        """Why the brake holds one more page of a host; "" if it lets the page go, which it then
+        counts."""
         counts, lately = self._backend.counts, self.brake.lately
         why = self.brake.check(
             host,
@@ -217,7 +218,7 @@ class DeleteGate(Part):
         return why
 
     def flaps(self, source: Source) -> None:
-        """A sitemap has stopped naming pages, as it often did for pages that are there."""
+        """A sitemap has stopped naming pages, as it often did for pages that still exist."""
         text = (
             f"{source.url} stops naming pages that are there: {source.there:.0f} of"
             f" {source.there + source.missing:.0f} visits found them. The pages are not visited"
@@ -231,7 +232,7 @@ class DeleteGate(Part):
         return () if kept is None or kept.move is None else kept.move.hosts
 
     def silent(self, host: str, since: float, now: float) -> None:
-        """The host has failed once more, and has not answered since a time."""
+        """The host has failed once more, and has not answered since the given time."""
         pages = self._backend.counts(host).stored
         mine = self._visits.get(host)
         abandoned = 0.0 if mine is None else mine.abandoned
@@ -253,7 +254,7 @@ class DeleteGate(Part):
         self.notes.tell(NO_ANSWER, host, text)
 
     def is_over(self, what: str, host: str, seen: str = "") -> bool:
-        """Whether the condition of a notice has ended, as far as this run has seen. Call it at the
+        """Whether the condition of a notice has ended, by the visits of this run. Call it at the
         end of the run, with the notice's fields."""
         if what == SCOPE:  # a worker among many does not know the other workers' hosts
             hosts = self._backend.hosts()
@@ -298,7 +299,7 @@ class DeleteGate(Part):
                 break
 
     def has_left(self, host: str) -> None:
-        """All pages of the host were taken out."""
+        """All pages of the host were removed."""
         mine, kept = self._visits.of(host), self._kept.of(host)
         kept.waiting.clear()
         kept.undecided.clear()

@@ -36,7 +36,7 @@ from larmspider.items import Page
 from larmspider.learned.deletes.table import Observation
 
 MANY = 3
-"""If more than 3 pages with texts of their own get one text in a run, that text is no page."""
+"""If more than 3 pages with texts of their own get one text in a run, that text is not a page."""
 MAX_TEXTS = 2_000
 """Changed texts of a host that a run compares, some 400 bytes each. Beyond them the comparison
 restarts."""
@@ -49,8 +49,8 @@ LEAST_TEXT = 20
 
 
 class Wait(Enum):
-    """``WAIT``: what a page is cannot be said before the made-up URL is answered. ``ONCE_MORE``:
-    nor before the page itself is fetched once more."""
+    """``WAIT``: a page cannot be judged before the made-up URL is answered. ``ONCE_MORE``: nor
+    before the page itself is fetched once more."""
 
     WAIT = "wait"
     ONCE_MORE = "once more"
@@ -75,13 +75,13 @@ class Probe(msgspec.Struct, array_like=True):
     answers: int = 0
 
     def ask_again(self) -> None:
-        """Which words does the error page have each time?"""
+        """The words that the error page has each time."""
         self.url, self.wanted = made_up_url(self.url), True
 
     def answered(self, page: Page | None) -> None:
-        """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
-        host tells errors as such. If ``page`` is unread, no other unread page of this host is
-        believed."""
+        """``page`` as read from a 200 or a redirect; None for any other answer: the host then
+        reports errors by status. If ``page`` is unread, all other unread pages of this host are
+        doubted."""
         self.wanted = self.out = False
         self.answers += 1
         if self.answers > 1:
@@ -118,7 +118,7 @@ class ErrorPages(Part):
     def __init__(self, notes: NotesMemory) -> None:
         self._hosts = HostNotes(notes, "probes", HostProbe, of_run=True)
         self._probing: set[str] = set()
-        """Hosts whose made-up URL is to be fetched, or is being fetched."""
+        """Hosts whose made-up URL will be fetched, or is being fetched."""
 
     def __repr__(self) -> str:
         return f"<ErrorPages {len(self._probing)} made-up URLs wait>"
@@ -191,7 +191,7 @@ class ErrorPages(Part):
         return seen
 
     def own_fetch(self, host: Host, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
-        """The made-up URL, if it is to be fetched now."""
+        """The made-up URL, if it has to be fetched now."""
         name = host.record.host
         probe = self._probe_of(name)
         if probe is None or not probe.wanted or probe.out:
@@ -223,7 +223,7 @@ class ErrorPages(Part):
         self._probing.discard(host)
 
     def next_time(self, host: str) -> float | None:
-        """0.0 where the made-up URL of a host is to be fetched."""
+        """0.0 if the made-up URL of a host has to be fetched."""
         if host not in self._probing:
             return None
         probe = self._probe_of(host)
@@ -248,7 +248,7 @@ def redirect_target(page: Page) -> str:
 def _like_error(
     probe: Probe, page: Page, stored: Page, first: Page | None
 ) -> Observation | Wait | None:
-    """Whether a page has become an error page some words of which are others at each answer."""
+    """Whether a page has become an error page with words that vary with each answer."""
     if probe.pairs is None:
         return None
     found = likeness(probe.pairs, page, stored)

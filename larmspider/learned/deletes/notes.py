@@ -40,7 +40,7 @@ WHOLE_HOST = b""
 
 
 class Waiting(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. A page that is gone and was not taken out, and
+    """New fields go to the end, with a default. A page that is gone and was not removed, and
     ``why``: the brake's words, or the scope."""
 
     url: str

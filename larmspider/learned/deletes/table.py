@@ -1,8 +1,8 @@
-"""When a page that is not there any more leaves the search: what was seen, how often, how long.
+"""When a missing page leaves the search: by what visits saw, how often and for how long.
 
     decision = decide(record, Observation.MISSING, now)     # a 404, the first one: keep it
     decision = decide(decision.record, Observation.MISSING, now + 3 * DAY)
-    brake.check("wiki:80", pages=1_000, index=50_000, now=now)      # "": it may be taken out
+    brake.check("wiki:80", pages=1_000, index=50_000, now=now)      # "": it may be removed
 
 ====================================  ==============  ==========  =================================
 observation                           confirmations   over        then
@@ -43,7 +43,7 @@ DAY = 86_400.0
 WINDOW = 7 * DAY
 """The time over which the brake counts."""
 AT_LEAST = 20
-"""Pages of a host, and of the index, that may be taken out in this time."""
+"""Pages of a host, and of the index, that may be removed in this time."""
 HOST_SHARE, INDEX_SHARE = 0.05, 0.02
 """The share that may, where that is more."""
 CANARIES = 6
@@ -83,7 +83,7 @@ class Observation(StrEnum):
     ROBOTS = "robots"
     """A Disallow line in a robots.txt that was answered with 200."""
     SCOPE = "scope"
-    """It is out of scope, as the scope was narrowed."""
+    """It is out of scope, because the scope was narrowed."""
     LOCKED = "locked"
     """401, 403, 407, 451."""
     DENIED = "denied"
@@ -139,8 +139,8 @@ def observation_of(status: int) -> Observation | None:
 
 
 class Decision(NamedTuple):
-    """``record`` as it is now; ``delete``: the page is to be taken out, if the brake allows it;
-    ``reason`` for people, "" where the page is there."""
+    """``record`` as it is now; ``delete``: the page is to be removed, if the brake allows it;
+    ``reason`` for people, "" if the page is there."""
 
     record: FetchRecord
     delete: bool
@@ -175,10 +175,10 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
 
 
 def confirmed_from(record: FetchRecord) -> float:
-    """From when on a visit may confirm that a page is gone, which was so at its last visit; 0.0:
-    nothing is to be confirmed. The last visit that a rule asks for waits until its time is over. A
-    page that is gone by its rule, and is kept by the canaries or the brake, is looked at less and
-    less often, at least once a week."""
+    """The time from which a visit may confirm that a page is missing, as it was at its last visit;
+    0.0: nothing is to be confirmed. The last visit that a rule needs waits until its time is over.
+    A page that is missing by its rule, but is kept by the canaries or the brake, is visited less
+    and less often, at least once a week."""
     rule = TABLE.get(Observation(record.missing_as)) if record.missing_as else None
     if rule is None or record.missing_as == Observation.SCOPE:
         return 0.0
@@ -190,7 +190,7 @@ def confirmed_from(record: FetchRecord) -> float:
 
 
 def is_confirmed(record: FetchRecord) -> bool:
-    """Whether the page was to be taken out after the last visit."""
+    """Whether the page was to be removed after the last visit."""
     if not record.missing_as:
         return False
     rule = TABLE[Observation(record.missing_as)]
@@ -226,7 +226,7 @@ def in_words(seen: Observation) -> str:
 
 @dataclass(slots=True)
 class _Taken:
-    """Pages of a host that were taken out, by day since the epoch."""
+    """Pages of a host that were removed, by day since the epoch."""
 
     days: dict[int, int]
 
@@ -242,7 +242,7 @@ class _Taken:
 
 
 class Brake:
-    """How many pages were taken out lately, over all runs.
+    """How many pages were removed lately, over all runs.
 
     Approved removals do not count (see ``approve``).
     """
@@ -254,13 +254,13 @@ class Brake:
         return f"<Brake {sum(sum(one.days.values()) for one in self._taken.values())} taken out>"
 
     def lately(self, now: float, host: str = "") -> int:
-        """How many pages were taken out within 7 days, of a host or of all."""
+        """How many pages were removed within 7 days, of a host or of all."""
         some = [one for name, one in self._taken.items() if host in ("", name)]
         return sum(one.within(now) for one in some)
 
     def check(self, host: str, *, pages: int, index: int, now: float) -> str:
-        """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
-        ``index`` of all hosts include the pages that were taken out lately. The other host with the
+        """Why a page of a host may not be removed now, "" if it may. ``pages`` of the host and
+        ``index`` of all hosts include the pages that were removed lately. The other host with the
         most removals does not count, so that one host alone never stops the others."""
         others = (one.within(now) for name, one in self._taken.items() if name != host)
         most = max(others, default=0)
@@ -270,7 +270,7 @@ class Brake:
         ):
             limit = max(AT_LEAST, int(share * whole))
             if number >= limit:
-                return f"{counted(number, 'page')} of {what} left within 7 days, {limit} may"
+                return f"{counted(number, 'page')} of {what} left within 7 days, limit {limit}"
         return ""
 
     def took(self, host: str, now: float) -> None:
@@ -301,12 +301,12 @@ class Brake:
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing was taken out."""
+        """None: nothing was removed."""
         return cls(msgspec.msgpack.decode(data, type=BrakeNote).taken if data else None)
 
 
 class BrakeNote(msgspec.Struct, array_like=True):
-    """The note ``brake``: by host and day the pages that were taken out. New fields go to the end,
+    """The note ``brake``: by host and day the pages that were removed. New fields go to the end,
     with a default."""
 
     taken: dict[str, dict[int, int]] = {}

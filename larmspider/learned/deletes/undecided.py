@@ -67,10 +67,12 @@ class UndecidedPages:
         if before is None and len(kept.waiting) >= MAX_WAITING:
             return
         if before is None and seen is Observation.SCOPE:
-            text = f"Pages are out of scope, as {entry.url}, and wait. See {program.NAME} deletes."
+            text = (
+                f"Pages such as {entry.url} are out of scope, and wait. See {program.NAME} deletes."
+            )
             self._notes.tell(SCOPE, SCOPE, text)
         elif before is None:
-            text = f"Pages of {host} wait to be taken out: {why}. See {program.NAME} deletes."
+            text = f"Pages of {host} wait for your approval: {why}. See {program.NAME} deletes."
             self._notes.tell(DELETES, host, text)
         since = before.since if before is not None else now
         kept.waiting[entry.key] = Waiting(entry.url, str(seen), reason, since, why)
@@ -104,7 +106,7 @@ class UndecidedPages:
             and entry.key not in kept.waiting
         ):
             text = (
-                f"Pages of {entry.host} are not as they were for more than"
+                f"Pages of {entry.host} have been different for more than"
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or one.reason}."
                 f" See {program.NAME} deletes."
             )
@@ -139,7 +141,7 @@ class UndecidedPages:
 
     def is_approved(self, host: str, key: bytes, seen: Observation) -> bool:
         """Whether the operator has approved the removal, and a visit has ``seen`` the listed fault,
-        or one that takes pages out by itself."""
+        or a fault that removes pages by itself."""
         mine, kept = self._notes.visits.get(host), self._notes.kept.of(host)
         if mine is None or key not in mine.approved or seen in PRESENT:
             return False

@@ -79,7 +79,7 @@ class VisitBudget:
         self._granted = None
 
     def fill(self, now: float) -> None:
-        """Add what has come since the last plan."""
+        """Add the visits of the time since the last plan."""
         self.visits.per_day = self.per_day
         if self._granted is None:
             self.visits.fill(now)
@@ -97,8 +97,8 @@ class VisitBudget:
         return now + _wait(self.confirming, self._confirmations_a_day)
 
     def grant(self, left: float, pages: int) -> None:
-        """The crawl has ``pages`` stored pages, and ``left`` visits in its budget. This
-        worker makes its share of them, by the pages that it has."""
+        """The crawl has ``pages`` stored pages, and ``left`` visits in its budget. This worker gets
+        its share of them, by its number of pages."""
         own = self._frontier.backend.counts().stored
         self._share = own / max(own, pages, 1)
         self._granted = max(0.0, left * self._share - self._frontier.partitions.uncounted_visits)

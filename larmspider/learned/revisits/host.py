@@ -1,4 +1,4 @@
-"""The lessons of visits again about a host: the note ``refresh wiki:80``.
+"""The lessons of revisits about a host: the note ``refresh wiki:80``.
 
 known = HostKnowledge.unpack(note)
 known.validators.ask(record)       # headers that make a visit conditional

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from larmspider.urls.normalizer import UrlForms
 
 DUE, ALL, WATCH = "due", "all", "watch"
-"""LARM_REFRESH, but for patterns."""
+"""LARM_REFRESH, except for patterns."""
 ASKED, SIGNALLED = 1.0, 2.0
 """Times, before all others, of pages that an operator asked for, and of pages that a site calls
 changed."""
@@ -63,7 +63,7 @@ _VARIANTS = 10
 
 
 class VisitPlan:
-    """``hosts`` is what is known of each host."""
+    """``hosts``: the knowledge about each host."""
 
     def __init__(
         self,
@@ -185,16 +185,16 @@ class VisitPlan:
         return bool(room) and heappushpop(self._missing, item) is not item
 
     def _is_reached(self, visit: FetchRecord) -> bool:
-        """Whether the host of a page may be asked: pages of others would wait in the place of
-        those that can be visited."""
+        """Whether the host of a page may get requests: pages of other hosts would take the places
+        of pages that can be visited."""
         host = self._frontier.hosts.get(host_of(visit.url))
         if host is None or host.paused:
             return False
         return host.record.state is not HostState.PARKED and not host.record.silent_since
 
     def _add_oldest(self) -> None:
-        """Visit the pages whose last visit is longest ago in place of those that are worth
-        least: half of them, and all that are overdue."""
+        """Visit the pages whose last visit is longest ago in place of the pages with the lowest
+        worth: half of the plan, and all overdue pages."""
         self._oldest.sort(key=lambda item: -item[0])
         least, most = int(self._room * OLDEST_SHARE + self._random()), OVERDUE * self._budget.round
         forced = [
@@ -254,7 +254,7 @@ class VisitPlan:
         self.schedule(self._frontier.hosts)
 
     def _add_sample(self, now: float) -> None:
-        """Visit the pages chosen at random in place of those that are worth least."""
+        """Visit the pages chosen at random in place of the pages with the lowest worth."""
         planned = {key for _, key, _ in self._best}
         for key, visit in self._sample.chosen:
             if self.age(visit, now) < SOONEST:

@@ -8,13 +8,12 @@ Changes of a page are taken for a Poisson process whose rate is not known: a Gam
 shape ``a`` and rate ``b`` (seconds). A visit after ``t`` seconds is worth the time for which a copy
 would be current by it (Azar et al., PNAS 2018: 1/l * (1 - exp(-lt) * (1 + lt)) for a rate l),
 averaged over that distribution; it grows with ``t``. Pages of which little is known are worth more,
-and so are looked at by themselves. A run visits the pages that are worth most, up to the budget
-allows; ``theta`` is what the last of them was worth, by which the time of a page's next visit is
-foretold.
+and are therefore visited without a rule of their own. A run visits the pages that are worth most,
+within its budget. ``theta`` is the worth of the last page that was visited; it predicts the time of
+a page's next visit.
 
 Changes of documents come in bursts, and rates say little on most sites: there this is as good as
-asking one page after the other (docs/refresh.md). It pays where rates differ by orders of
-magnitude.
+visiting one page after the other (docs/refresh.md). It pays if rates differ by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ PAGES_A_DAY = 1 / 30
 
 
 def prior(rate: float) -> tuple[float, float]:
-    """a and b of a page of which nothing is known."""
+    """a and b of a page without any knowledge."""
     return SHAPE, SHAPE / rate
 
 
@@ -94,7 +93,7 @@ def learned(
 ) -> tuple[float, float]:
     """a and b after a visit, ``passed`` seconds after the one before; 0.0, 0.0 for nothing known.
 
-    ``since_change``: how long ago the page changed last, where it says so; None where it does not,
+    ``since_change``: how long ago the page changed last, where it says so; None if it does not,
     and the expected time is taken. ``rate``: changes a second on the host.
     """
     first_a, first_b = prior(rate)
@@ -114,9 +113,9 @@ def learned(
 @dataclass(slots=True)
 class Pace:
     """How fast time goes by for the pages of a host: a day on which many of them changed counts as
-    many days, so that a page not visited since a change of the whole site comes before one that has
-    it, and such a change says little of its pages' own rates. ``days`` since the epoch, each with
-    the changes that visits found then and the pages of which they tell."""
+    several days, so that a page not visited since a change of the whole site comes before one that
+    has it, and such a change says little of its pages' own rates. ``days`` since the epoch, each
+    with the changes that visits found then and the pages of which they tell."""
 
     days: dict[int, list[float]] = field(default_factory=dict)
     _first: int = 0
@@ -197,8 +196,8 @@ class Budget:
     at: float = 0.0
 
     def fill(self, now: float) -> None:
-        """Add what has come since the last call; a day's visits at the first one. A clock that was
-        set back adds nothing."""
+        """Add the visits of the time since the last call; a day's visits at the first call. A clock
+        that was set back adds nothing."""
         if not self.at:
             self.left = self.per_day
         elif now > self.at:

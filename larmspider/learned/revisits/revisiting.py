@@ -1,4 +1,4 @@
-"""Which pages a run visits again, and what each visit means for the next one.
+"""Which pages a run revisits, and what each visit means for the next one.
 
     refresh = Revisiting(frontier, forms, gate, sources, RevisitOptions("due"))
     entry = refresh.revisit("wiki:80", now)            # a QueuedUrl with its record in ``visit``
@@ -6,11 +6,11 @@
     frontier.acknowledge(lease, decision.record)    # it names the time of the next visit
 
 Without a mode, as in a first crawl, pages only get the time of their next visit. With ``due`` and
-``watch`` those are visited whose visit is worth most now, as many as the budget allows, one in 40
-of them chosen at random, which shows how many pages are as stored: all records are gone through
-for that (plan.py), 8 us each, for an order by stored times is none once theta has moved
-(benchmarks/refresh.py). Pages that were missing at their last visit come first, beside the budget
-(deletes/table.py). Half of the visits go to the pages whose last visit is longest ago.
+``watch`` a run visits the pages whose visit is worth most now, within its budget. One visit in 40
+goes to a page chosen at random, to show how many pages are as stored. The plan goes through all
+records (plan.py), 8 us each, because an order by stored times is wrong once theta has moved
+(benchmarks/refresh.py). Pages that were missing at their last visit come first, outside of the
+budget (deletes/table.py). Half of the visits go to the pages whose last visit is longest ago.
 
 With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run
 that was broken off continues with the same mode, and visits no page twice.
@@ -89,9 +89,9 @@ class Purpose(StrEnum):
 
     VISIT = "visits"
     SECOND_LOOK = "second_looks"
-    """A page once more at once, or whether a page is gone."""
+    """A second fetch of a page at once, or a check whether a page is gone."""
     PROOF = "proofs"
-    """A canary, or a made-up URL: what the answers of a host mean."""
+    """A canary, or a made-up URL: they show what the answers of a host mean."""
     OTHER = "other"
     """New pages, robots.txt, sitemaps, feeds, logins, retries."""
 
@@ -121,7 +121,7 @@ be stored as one."""
 class RevisitOptions:
     """``mode`` is LARM_REFRESH, "" for a crawl that visits no page again. ``per_day``: visits a
     day, 0: a thirtieth of the pages. ``matches`` decides in a run by pattern, ``is_removed`` which
-    URLs the operator has taken out."""
+    URLs the operator has removed."""
 
     mode: str = ""
     per_day: float = 0.0
@@ -233,7 +233,7 @@ class Revisiting(Part):
     # the run
 
     def has_work(self, *, spent: bool) -> bool:
-        """Whether the run is not through with what it looks for, or goes on for ever."""
+        """Whether the run is not finished, or never ends."""
         return self.mode == WATCH or self._cursor is not None or self._wants_plan
 
     @property
@@ -255,7 +255,7 @@ class Revisiting(Part):
         return self.budget.wants_grant and self._cursor is None and self._is_due(self.clock())
 
     def _is_due(self, now: float) -> bool:
-        """Whether a plan is to be made."""
+        """Whether a plan has to be made."""
         return self._wants_plan or (self.mode == WATCH and now >= self._plan.next_time)
 
     def look_ahead(self, now: float) -> bool:
@@ -304,8 +304,8 @@ class Revisiting(Part):
         self._frontier.add(entries)
 
     def _look_at_undecided(self, now: float) -> None:
-        """The pages that are undecided for longest are visited once a week, so that the operator
-        hears of them in time."""
+        """The pages that have been undecided for longest are visited once a week, so that the
+        operator learns of them in time."""
         for name, host in self._frontier.hosts.items():
             pages = self.gate.undecided.to_look_at(name, now)
             self._frontier.notes.trim()
@@ -333,7 +333,7 @@ class Revisiting(Part):
         return self._plan.next_visit(now)
 
     def revisit(self, host: str, now: float) -> QueuedUrl | None:
-        """Lease the next page of a host that is to be visited."""
+        """Lease the next page of a host that has to be visited."""
         backend = self._frontier.backend
         while found := backend.due(host, now, 1, self.until):
             entry = found[0]
@@ -506,8 +506,8 @@ class Revisiting(Part):
         return decision._replace(record=after)
 
     def _robots_read(self, host: str, record: FetchRecord, now: float) -> float:
-        """When robots.txt was read that does not allow a page: one that could not be had since
-        confirms nothing."""
+        """When a robots.txt was read that does not allow a page. If a robots.txt could not be
+        fetched since, it confirms nothing."""
         found = self._frontier.hosts.get(host)
         if found is None or not found.record.robots_time:
             return now
@@ -654,8 +654,8 @@ class Revisiting(Part):
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit a URL that redirects lead to next, and beside the budget, where this worker has
-        it: what it answers confirms whether the pages that redirect to it have gone."""
+        """Visit the target of redirects next, outside of the budget, if this worker has it: its
+        answer confirms whether the redirecting pages have gone."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
@@ -708,8 +708,8 @@ class Revisiting(Part):
         self._plan.schedule(hosts)
 
     def named_no_more(self, pages: Sequence[tuple[bytes, FetchRecord]]) -> None:
-        """Nothing that named these pages names them any more, so they may be gone. They are looked
-        at as pages are that were missing: next, and beside the budget, of which they get half."""
+        """Everything that named these pages has stopped naming them, so they may be gone. They are
+        visited next, like pages that were missing, and get half of the budget of confirmations."""
         if self.mode not in (DUE, WATCH):
             return
         room = max(LEAST_CONFIRMATIONS, int(self.budget.confirming.left)) // 2 - self._dropped
@@ -723,7 +723,7 @@ class Revisiting(Part):
 
 
 def _doubted(visit: FetchRecord) -> FetchRecord:
-    """The record of a page that equals no page, but for whether it asks for a password."""
+    """The record of a page that equals no page, except for whether it asks for a password."""
     digest, signature, links = (
         blake2b(part, digest_size=len(part) or 1).digest()[: len(part)]
         for part in (visit.digest, visit.signature, visit.link_signature[:-1])

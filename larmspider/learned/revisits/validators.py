@@ -1,15 +1,16 @@
-"""Validators that lie, found out host by host: when ETag and Last-Modified are worth sending.
+"""Decides for each host when ETag and Last-Modified are worth sending: some validators are wrong.
 
     headers = validators.ask(record)               # {"If-None-Match": ...}, or none
     validators.saw(record, etag, last_modified, changed=False)      # of a 200
     if validators.wants_check(chance): ...         # of a 304: fetch it once more, without them
     validators.checked(changed=True)               # no longer believed here
-    modified_at(last_modified, date, now)          # None where it is the time of the answer
+    modified_at(last_modified, date, now)          # None if it is the time of the answer
 
 A server may name the moment of the answer as Last-Modified, or answer 304 beside a changed text. A
 validator is sent once validators of its kind have stayed the same beside the same text twice on
-this host. After the first such answers, and after one 304 in 20, the page is fetched without them
-at once: another text ends it for this host, and so does another text beside the same validator.
+this host. After the first 304s, and later after one 304 in 20, the page is fetched at once without
+validators. If its text has changed, this host gets no more validators. The same holds if a changed
+text comes with an unchanged validator.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_LENGTH = 1_000
 
 
 def modified_at(last_modified: str, date: str, now: float) -> float | None:
-    """When a page changed last, by its headers; None where they do not say: no Last-Modified, or
+    """When a page changed last, by its headers; None if they do not say: no Last-Modified, or
     one that is the time of the answer, lies behind it, or before 1990. Without a ``date`` that can
     be read ``now`` counts."""
     modified, answered = http_time(last_modified), http_time(date)
@@ -90,7 +91,7 @@ class Validators(msgspec.Struct, array_like=True):
         return headers
 
     def saw(self, record: FetchRecord, etag: str, last_modified: str, *, changed: bool) -> None:
-        """A whole answer (200) to a visit again, with its validators: has its text changed since
+        """A whole answer (200) to a revisit, with its validators: has its text changed since
         ``record``?"""
         self._etag.saw(record.etag, etag, changed=changed)
         self._modified.saw(record.last_modified, last_modified, changed=changed)

@@ -39,7 +39,7 @@ MAX_SAMPLES = 3
 MAX_MERGED = 10_000
 """Merged URLs of a rule and host that are kept; the others are counted."""
 MAX_GONE = 1_000
-"""URLs of a host that are known to be a 200 no more; the latest ones."""
+"""URLs of a host that are known to be no longer a 200; the latest ones."""
 MAX_CONTEXTS = 64
 """Kinds of numbers of a host that are known to change from fetch to fetch."""
 
@@ -76,7 +76,7 @@ class Outcome(Enum):
 
 
 class Stage(IntEnum):
-    """How far a trial is. The numbers are on disk."""
+    """The progress of a trial. The numbers are stored on disk."""
 
     WAITING = 0
     """For the first URL, which is queued; the second one is held."""
@@ -108,7 +108,7 @@ class Trial(msgspec.Struct, array_like=True):
     """Repeated fetches of the first URL in this run, because words differ."""
 
     def waits_for(self, key: bytes) -> bool:
-        """Whether the second URL is held until the URL of this key, the first one, has come."""
+        """Whether the second URL is held until the first one, with this key, has been fetched."""
         return self.stage is Stage.WAITING and self.into == key
 
 
@@ -154,7 +154,7 @@ class HostAliases(Note):
         return self.rules.setdefault(bit, RuleRecord())
 
     def mask(self, state: RuleState) -> int:
-        """The rules in a state, of those that were met."""
+        """The rules in a state, among the rules that URLs of the host needed."""
         return sum(bit for bit, record in self.rules.items() if record.state is state)
 
     @property
@@ -171,7 +171,7 @@ class HostAliases(Note):
         return bool(self.open_in(rules)) and key not in self.equal
 
     def equal_by(self, rule: int) -> int:
-        """How many merged URLs were compared for a rule that is on trial."""
+        """The number of merged URLs that were compared for a rule on trial."""
         return sum(one == rule for one in self.equal.values())
 
     def open_in(self, needed: int) -> int:
@@ -179,8 +179,8 @@ class HostAliases(Note):
         return needed & ~self.mask(RuleState.PROVEN) & ~self.mask(RuleState.OFF)
 
     def decide(self, needed: int, *, sample: bool) -> Decision:
-        """For a URL that ``needed`` rules make equal to one that may stand for it. ``sample``: it
-        is one in SAMPLE."""
+        """The treatment of a URL that ``needed`` rules make equal to a URL that may stand for it.
+        ``sample``: it is one in SAMPLE."""
         unproven = self.open_in(needed)
         if not needed or needed & self.mask(RuleState.OFF) or unproven.bit_count() > 1:
             return Decision.FETCH
@@ -192,13 +192,13 @@ class HostAliases(Note):
         return Decision.TRY if self.wants_trial(unproven) else Decision.HOLD
 
     def wants_trial(self, rule: int) -> bool:
-        """Whether a rule needs another pair beside those that are compared now."""
+        """Whether a rule needs another pair in addition to those that are compared now."""
         record = self.rule(rule)
         under_way = sum(trial.rule == rule for trial in self.trials)
         return record.state is RuleState.OPEN and under_way + record.same < self.proofs
 
     def judge(self, trial: Trial, outcome: Outcome, why: str = "") -> RuleState:
-        """End a trial: the state of its rule now. ``why``: the pair, for people."""
+        """End a trial. Returns the new state of its rule. ``why``: the pair, for people."""
         self.trials.remove(trial)
         return self.prove(trial.rule, outcome, why)
 
@@ -237,7 +237,7 @@ class HostAliases(Note):
                 self.rule(bit).beyond += 1
 
     def clear_count(self, rules: int) -> None:
-        """No merged URL of these rules is left, but those that were compared."""
+        """No merged URL of these rules is left, except URLs that were compared."""
         for bit in RULES.values():
             if rules & bit and bit in self.rules:
                 self.rules[bit].merged = self.equal_by(bit)

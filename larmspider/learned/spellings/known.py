@@ -51,7 +51,7 @@ class Spellings:
             self.undoing.add(host)
 
     def forget(self, host: str) -> None:
-        """Another worker has the host."""
+        """Another worker took over the host."""
         self.hosts.forget(host)
         self.holding.discard(host)
         self.undoing.discard(host)
@@ -66,7 +66,7 @@ class Spellings:
         return None if found is None else found | SESSION_ID
 
     def first(self, host: str, key: bytes) -> FetchRecord | None:
-        """The record of a URL that others may be merged into."""
+        """The record of a URL into which others may be merged."""
         visit = self._frontier.backend.visit(key)
         is_gone = visit is None or not visit.stands or key in self.hosts.of(host).gone
         return None if is_gone else visit
@@ -79,7 +79,7 @@ class Spellings:
         return found.url if found is not None else ""
 
     def is_gone(self, host: str, key: bytes) -> None:
-        """A URL that was a 200 is none at its second fetch."""
+        """A URL that was a 200 is not one at its second fetch."""
         aliases = self.hosts.of(host)
         if key not in aliases.gone:
             aliases.gone = [*aliases.gone, key][-MAX_GONE:]

@@ -1,13 +1,12 @@
-"""Merges URLs that are one page: asked for each new URL, and told what comes of the others.
+"""Merges URLs of one page: judges each new URL, and learns from the results of fetched URLs.
 
     new = merger.admit(entries)              # of new URLs those to be queued; the others are merged
     merger.final(host, key, visit)           # a URL has its final state
 
 A URL with the canonical form of a known URL may be the same page (urls/equivalence.py). The proofs
 of its host decide (aliases.py): it is queued, fetched for a comparison, held, or merged. A
-held URL is merged, too, and queued again if the rule turns out wrong, if no verdict comes before
-the end, or if the URL that stands for it fails, or gives anything but a 200. How two are compared
-is trials.py's.
+held URL is merged, too. It is queued again if the rule turns out wrong, if no verdict comes before
+the end, or if the URL that stands for it gives anything but a 200. trials.py compares two URLs.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ UNDONE = "undone"
 """The note that counts how many merged URLs were queued again: an index by merged URLs is stale
 when it grows."""
 MAX_MET = 2_000
-"""URLs of a host that are remembered as they may have a session id."""
+"""URLs of a host that are remembered because they may have a session id."""
 
 
 class HostSessions(Note):
@@ -93,7 +92,7 @@ class Merger(Part):
         return self.known.stand_ins
 
     def recover(self, hosts: Sequence[str]) -> None:
-        """Take up what was begun on these hosts."""
+        """Load what earlier runs learned of these hosts."""
         for _ in self.known.hosts.noted(hosts):
             pass
 
@@ -143,7 +142,7 @@ class Merger(Part):
         return wanted
 
     def _remember_token(self, entry: QueuedUrl) -> None:
-        """A URL that is queued and may have a session id."""
+        """Remember a queued URL that may have a session id."""
         if not tokens_of(entry.url):
             return
         sessions = self._sessions.of(entry.host)
@@ -152,7 +151,7 @@ class Merger(Part):
             self._sessions.touch(entry.host)
 
     def saw(self, entry: QueuedUrl, page: Page) -> None:
-        """A page has come. Its links may show that a parameter of the host is a session id."""
+        """A page has arrived. Its links may show that a parameter of the host is a session id."""
         if not (tokens_of(entry.url) and self._forms.may_have_sessions(entry.host)):
             return
         names = self._sessions.of(entry.host).names
@@ -161,8 +160,8 @@ class Merger(Part):
             self._learn_sessions(entry.host, found)
 
     def _learn_sessions(self, host: str, names: Sequence[str]) -> None:
-        """Compare the URLs that were met before, as far as they are queued, with the first of each
-        page; such a pair is a proof as any."""
+        """Compare remembered URLs that are still queued with the first URL of each page. Each pair
+        is a proof like any other."""
         aliases, backend = self.of(host), self._frontier.backend
         if aliases.rule(SESSION_ID).state is RuleState.OFF:
             return
@@ -187,8 +186,8 @@ class Merger(Part):
         return entry.key if normalized == exact else url_key(normalized)
 
     def _party(self, host: str, key: bytes) -> Party | None:
-        """A URL that is waiting, or stored as a 200; of one that is merged the one that stands for
-        it. None for all others."""
+        """A URL that is waiting, or stored as a 200. For a merged URL, the URL that stands for it.
+        None for all other URLs."""
         backend = self._frontier.backend
         merged = backend.merged(key)
         key = key if merged is None else merged.into
@@ -366,7 +365,7 @@ class Merger(Part):
         return True
 
     def hosts_by_rule(self) -> dict[tuple[str, str], int]:
-        """How many hosts, by rule and its state in a word."""
+        """The number of hosts by rule and state of the rule, a word."""
         found: Counter[tuple[str, str]] = Counter()
         for _, aliases in self.known.hosts.noted(self._frontier.hosts):
             for bit, record in aliases.rules.items():

@@ -36,14 +36,14 @@ class SessionNames(msgspec.Struct, array_like=True):
     refuted: set[str] = set()
 
     def open_in(self, url: str) -> dict[str, str]:
-        """The tokens of a URL about which something is left to learn."""
+        """The tokens of a URL that may still teach something."""
         if len(self.refuted) + len(self.values) >= MAX_NAMES:
             return {name: one for name, one in tokens_of(url).items() if name in self.values}
         return {name: one for name, one in tokens_of(url).items() if name not in self.refuted}
 
     def saw(self, url: str, links: Iterable[str]) -> list[str]:
-        """A page, and where it leads on its host: the names of the parameters that it has shown to
-        be session ids. A page without such a parameter shows nothing."""
+        """Learn from a page and its links to its host. Returns the names of parameters that it has
+        shown to be session ids. A page without tokens shows nothing."""
         own = self.open_in(url)
         if not own:
             return []

@@ -5,10 +5,10 @@
     copy = trials.arrived(host, key, arrival)     # a page is here: not to be stored if it is a copy
     trials.ended(host, key, visit)                # a URL has its final state
 
-Two equal pages are a verdict at once. If they differ, the first URL is fetched again, for pages may
-differ from fetch to fetch: one pair of a host at a time. If few words differ, the first URL is
-fetched twice, then the second and the first one in turns, MOST_LOOKS times in all. What
-a verdict means for the rule is aliases.py's, for other URLs the Merger's (merging.py).
+Two equal pages are a verdict at once. If they differ, the first URL is fetched again, because pages
+may differ from fetch to fetch: one pair of a host at a time. If few words differ, the first URL is
+fetched twice, then the second and the first one in turns, MOST_LOOKS times in all. aliases.py
+decides what a verdict means for the rule, merging.py what it means for other URLs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_LOOKS = 5
 """Repeated fetches of a pair's URLs: alternating words may be equal by chance."""
 _LOOKED_THROUGH = 500
-"""Merged URLs among which one is looked for that may go on trial."""
+"""The search for a merged URL that may go on trial looks at this number of URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Trials:
         return next((one for one in self._known.hosts.of(host).trials if one.key == key), None)
 
     def _asked(self, key: bytes, host: str) -> Trial | None:
-        """The trial for which the URL of this key was queued once more."""
+        """The trial for which the URL with this key was queued once more."""
         return next((one for one in self._known.hosts.of(host).trials if one.again == key), None)
 
     def _waiting(self, key: bytes, host: str) -> list[Trial]:
@@ -92,7 +92,7 @@ class Trials:
         return any(key in (one.key, one.again) for one in self._known.hosts.of(host).trials)
 
     def is_party(self, key: bytes, host: str) -> bool:
-        """Whether a verdict waits for the page of a URL."""
+        """Whether a verdict needs the page of a URL."""
         return self.expects(key, host) or bool(self._waiting(key, host))
 
     def is_question(self, key: bytes, host: str) -> bool:
@@ -102,7 +102,7 @@ class Trials:
     # what becomes of them
 
     def arrived(self, host: str, key: bytes, arrival: Arrival) -> Copy | None:
-        """A page that was fetched, before the stores have it: None if it is to be stored."""
+        """Judge a fetched page before the stores get it: None if it is to be stored."""
         if (trial := self._asked(key, host)) is not None:
             return self._asked_again(host, trial, key, arrival)
         if (trial := self._second(key, host)) is None:
@@ -136,8 +136,8 @@ class Trials:
         )
 
     def _held(self, host: str, trial: Trial) -> Copy | None:
-        """The second URL came before the first one, which is queued: it is fetched once more after
-        that, to be compared."""
+        """The second URL came before the first one, which is queued: the second is fetched once
+        more after that, for the comparison."""
         backend = self._frontier.backend
         entry, first = backend.entry(trial.key), backend.entry(trial.into)
         if entry is None or first is None:
@@ -187,7 +187,8 @@ class Trials:
             self.judge(host, second, Outcome.NONE)
 
     def moved(self, host: str, aliases: HostAliases, key: bytes, into: bytes) -> None:
-        """A URL that others are compared with is merged itself: they are compared with that one."""
+        """A URL that others are compared with is merged itself: they are now compared with its
+        stand-in."""
         first = self._known.url_of(into)
         for trial in self._waiting(key, host):
             needed = self._known.needed(host, self._known.url_of(trial.key), first)
@@ -201,8 +202,8 @@ class Trials:
     # the first URL again
 
     def _differs_by_changing(self, host: str, trial: Trial) -> bool:
-        """Whether a pair differs alone by what changes from fetch to fetch on this host: numbers,
-        or words in places of the text."""
+        """Whether a pair differs only in text that changes with each fetch on this host: numbers,
+        or words in known places."""
         changing = {*self._known.hosts.of(host).changing}
         if trial.first is not None and trial.second is not None:
             differing = trial.first.differing(trial.second)
@@ -211,13 +212,13 @@ class Trials:
         return self._differs_in_places(trial.into, trial.key, changing)
 
     def _differs_in_places(self, first: bytes, second: bytes, changing: set[bytes]) -> bool:
-        """Whether two pages differ in these places alone, as far as they are remembered."""
+        """Whether two pages differ in these places alone, if they are remembered."""
         places = self.recent.differing(first, second)
         return places is not None and places <= changing
 
     def _ask_next(self, host: str) -> None:
-        """Ask the first URL of a pair again: of one pair at a time, for what it says about the host
-        may decide the others."""
+        """Fetch the first URL of a pair again. Only one pair at a time, because its result for the
+        host may decide the others."""
         aliases = self._known.hosts.of(host)
         if any(trial.stage in (Stage.ASKING, Stage.ASKING_TWICE) for trial in aliases.trials):
             return
@@ -258,13 +259,13 @@ class Trials:
             self._compare_second(host, trial, arrival, first, key)
         else:
             self._compare_again(host, trial, arrival, first, key)
-        told = f"asked again, to compare {entry.url} with itself"
+        told = f"fetched again, to compare {entry.url} with itself"
         return Copy(told, MergedUrl(entry, 0, trial.into))
 
     def _compare_second(
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord, key: bytes
     ) -> None:
-        """The second URL was fetched again: it may equal the first one at some fetch now."""
+        """The second URL was fetched again: it may now equal a fetch of the first URL."""
         if arrival.status != 200:
             self.judge(host, trial, Outcome.UNSURE)
         elif _are_equal(arrival.digest, first.digest) or self._differs_in_places(
@@ -303,8 +304,8 @@ class Trials:
         *,
         of: bytes = b"",
     ) -> None:
-        """The ``outcome``, unless words that alternate are all that differs. ``key``: of another
-        fetch of the URL ``of``, the first one if that is not given."""
+        """The ``outcome``, unless alternating words are the only difference. ``key``: of another
+        fetch of the URL ``of``, by default the first URL."""
         if self._learn_places(host, trial, key, of or trial.into):
             self.judge(host, trial, Outcome.SAME)
         elif self._may_alternate(trial):
@@ -314,8 +315,8 @@ class Trials:
             self.judge(host, trial, outcome)
 
     def _learn_places(self, host: str, trial: Trial, key: bytes, of: bytes) -> bool:
-        """Note in which places a URL changes from fetch to fetch. True: the other one differs from
-        it in such places alone."""
+        """Note the places in which a URL changes with each fetch. True: the other URL differs from
+        it only in these places."""
         aliases = self._known.hosts.of(host)
         if changing := self.recent.differing(of, key):
             aliases.learn_changing(changing)
@@ -324,7 +325,8 @@ class Trials:
         return any(self._differs_in_places(one, other, places) for one in (of, key))
 
     def _may_alternate(self, trial: Trial) -> bool:
-        """Whether the pair differs in a few words, which may come and go: it is compared again."""
+        """Whether the pair differs in a few words, which may come and go, so that it is compared
+        again."""
         is_near = self.recent.differing(trial.into, trial.key) is not None
         details = trial.first and trial.second and trial.first.differing(trial.second)
         return is_near and details is None and trial.looks < MOST_LOOKS
@@ -338,7 +340,7 @@ class Trials:
         first: FetchRecord,
         key: bytes,
     ) -> None:
-        """The first URL differs from an earlier fetch, too: by what?"""
+        """The first URL differs from an earlier fetch, too: find the difference."""
         aliases = self._known.hosts.of(host)
         if trial.first is not None:
             changing = trial.first.differing(now)
@@ -396,7 +398,7 @@ class Trials:
 
 
 def _are_equal(one: bytes, other: bytes) -> bool:
-    """Whether two FetchRecord.digest are of one page: by its bytes, or by fingerprint."""
+    """Whether two FetchRecord.digest belong to one page: by its bytes, or by fingerprint."""
     if one and one[:BODY_DIGEST] == other[:BODY_DIGEST]:
         return True
     return bool(one[BODY_DIGEST:]) and one[BODY_DIGEST:] == other[BODY_DIGEST:]

@@ -1,1 +1,1 @@
-"""Which URLs of a host say nothing that is new."""
+"""Which URLs of a host have nothing new."""

@@ -325,7 +325,7 @@ class ClassRecord(msgspec.Struct, array_like=True):
                 " links to"
             )
         if not self.is_blocked and self.held:
-            return f"waits behind all others, where all gives little: {evidence}"
+            return f"waits behind all others, because all its URLs give little: {evidence}"
         if name := self._told_by():
             return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
         spent = self.state is ClassState.SPENT
@@ -656,7 +656,7 @@ class HostTraps:
         for at, record in enumerate(met.records):
             holder = record if record.is_blocked else None
             if record.text == WAITING and met.blocked is not holder:
-                continue  # another record decides: this page is no evidence
+                continue  # another record decides: this page is not evidence
             record.note(share)
             if record.state is ClassState.ENDLESS:
                 continue  # saw_links() opens it

@@ -52,20 +52,20 @@ NOTE, SHOWN, VALUES = "traps {host}", "novelty {host}", "values {host}"
 LEARN, REPORT, OFF = MODES = ("learn", "report", "off")
 """LARM_TRAPS."""
 NOT_TRAPS = "not-traps.txt"
-"""In LARM_DIR: the classes that are no traps, a name_of() a line."""
+"""In LARM_DIR: the classes that are not traps, a name_of() a line."""
 VISITED = "visited"
 """The filter that rejects links to known URLs (middlewares/visited.py)."""
 SLICE = 500
 """Held URLs that are handed out again at a time: 15 ms."""
 CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
-"""Classes, and bytes of novelty, that are written at most for each page judged since the last
+"""At most 200 classes and 16 KB of novelty are written for each page judged since the last
 checkpoint."""
 LOOKED_THROUGH = 20
 """The first 20 pages of a host, and then one in 20, are looked through for links to formats."""
 MARKS = 500
-"""Pages with parameters of a host that are remembered: they may be views of what comes."""
+"""Pages with parameters of a host that are remembered: later pages may be views of them."""
 COPIES = 4
-"""Pages that say nothing new and count as copies of one; more of them use up budgets."""
+"""Pages with nothing new that count as copies of one page; further ones use up budgets."""
 _REVISION = re.compile(r"[/=](?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}(?=[/?&;.]|$)")
 """A hash in a URL: a page of a revision is not a version of a manual, of which each counts."""
 MAX_BYTES = 15 << 20
@@ -87,7 +87,7 @@ class _Known:
     saved_pages: int = 0
     saved_shown: int = 0
     shown_pages: int = 0
-    """Pages that were judged when what they had said was written."""
+    """The number of judged pages when the note of texts was last written."""
     shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
     """The groups and the page size that last showed a new row, for the last new pages with
     parameters."""
@@ -100,7 +100,7 @@ class _Known:
         return self.traps.pack()
 
     def begin_run(self) -> None:
-        """Nothing counts in one run only."""
+        """Every value outlasts the run."""
 
     def memory(self, packed_bytes: int) -> int:
         """Bytes of memory, about."""
@@ -116,13 +116,13 @@ class _Known:
 
     @property
     def is_due(self) -> bool:
-        """Whether the note of the classes is to be written."""
+        """Whether the note of the classes has to be written."""
         more = self.pages - self.saved_pages
         return self.urgent or len(self.traps.records) <= CLASSES_A_PAGE * max(1, more)
 
     @property
     def is_shown_due(self) -> bool:
-        """Whether what the pages have said, and the values of their URLs, is to be written."""
+        """Whether the notes of texts and of URL values have to be written."""
         more = self.pages - self.shown_pages
         size = len(self.shown) + len(self.traps.seen)
         return self.shown.size > self.saved_shown and size <= BYTES_A_PAGE * more
@@ -201,7 +201,7 @@ class TrapWatch(Part):
         return self._hosts.of(host).traps
 
     def recover(self, hosts: Sequence[str]) -> None:
-        """Take up what was begun on these hosts, by the budgets and the mode of this run."""
+        """Continue with the notes of these hosts, by the budgets and the mode of this run."""
         self._read_names()
         for host in hosts:
             if not self._frontier.backend.counts(host).held:
@@ -293,7 +293,7 @@ class TrapWatch(Part):
         return True
 
     def saw(self, entry: QueuedUrl, page: Page) -> str:
-        """The page of a URL has come. Returns what is held from now on, and why, or ""."""
+        """The page of a URL has arrived. Returns what is held from now on, and why, or ""."""
         met: Met | None = entry.met
         entry.met = None
         if met is None:
@@ -336,7 +336,8 @@ class TrapWatch(Part):
         return f"URLs {record.text} {what}: {record.in_words()}"
 
     def _saw_links(self, entry: QueuedUrl, page: Page, met: Met, known: _Known) -> str:
-        """Whether the pages of the class lead to new ones of it without end. As saw()."""
+        """Whether the pages of the class lead to new URLs of the class without end. Returns as
+        saw()."""
         start = f"{'/'.join(page.url.split('/', 3)[:3])}/"
         new = [
             link.normalized

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DummyReceiver(Receiver):
-    """Only counted: what it was sent is in the stats, as of each receiver."""
+    """Only counted: the stats have the sent entries, as for each receiver."""
 
     wants_body = False
 

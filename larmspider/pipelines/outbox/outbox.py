@@ -104,7 +104,7 @@ def _tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     except ValueError:
         if child.returncode == -signal.SIGKILL:
             return _KILLED, "the process that asks it was killed"
-        return "refused", f"what it answers ends the process that asks it ({child.returncode})"
+        return "refused", f"its answer ends the process that reads it ({child.returncode})"
     return kind, why
 
 
@@ -398,7 +398,7 @@ class Outbox:
         if held and not self._held:
             logger.warning("Nothing is fetched until there is room: waiting for %s", held)
         elif self._held and not held:
-            logger.info("The outbox has room again: the crawl goes on")
+            logger.info("The outbox has room again: the crawl continues")
         if held != self._held:
             self.crawler.signals.send_catch_log(signals.hold, why=held)
         self._held = held
@@ -406,7 +406,7 @@ class Outbox:
     # the end
 
     async def spider_closed(self, reason: str) -> None:
-        """Wait while receivers take pages; what is left then waits for the next run."""
+        """Wait while receivers take pages; the remaining pages wait for the next run."""
         if self._watch is not None:
             with changing(self.directory.parent, f"{FOLDER}/*"):  # the run has ended without them
                 await self._end_senders(self._watch, reason)

@@ -1,4 +1,4 @@
-"""Receivers: what becomes of the pages that go out, one class a kind of server.
+"""Receivers: send stored pages to other servers, one class for each kind of server.
 
     class ShelfReceiver(Receiver):
         def __init__(self, url: str) -> None:
@@ -16,7 +16,7 @@
                 self.shelf.put(entry.url, entry.stamp, entry.page)
             return Sent()
 
-In ITEM_PIPELINES it is a store as any other. Its process (sender.py) has another object of the
+In ITEM_PIPELINES it is a store like any other. Its process (sender.py) has another object of the
 class, and calls `connect` and `send` there.
 """
 
@@ -66,7 +66,7 @@ class RefusedError(_ReplyError):
 class BatchError(_ReplyError):
     """The batch cannot be taken as it is, too large or with an entry that is refused, and nothing
     of it was: its halves are sent. A single entry becomes a dead letter, if the receiver takes
-    others; ``unfit``: in any case, for it does not fit, such as one that is too large."""
+    others; if ``unfit`` always, because it can never be accepted, such as one that is too large."""
 
     def __init__(self, text: str, *, unfit: bool = False) -> None:
         super().__init__(text)
@@ -96,7 +96,7 @@ class OutboxStore(Store):
     files = (FOLDER,)
     _outbox: Outbox
     _leads = True
-    """Whether this is the first receiver: what it writes is for all."""
+    """Whether this is the first receiver: its data is shared by all."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -157,7 +157,7 @@ class Receiver(OutboxStore):
         """Opens nothing. Raises ConfigError."""
 
     def begin(self, spool: Path) -> None:
-        """Called once, before all else: it is sent what is in this spool."""
+        """Called once, before all other methods: the receiver gets the entries of this spool."""
 
     def connect(self) -> None:
         """Make sure that a batch can be sent; also after an error, again. Raises AwayError,

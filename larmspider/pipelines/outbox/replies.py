@@ -3,7 +3,7 @@
     with reply_within(connection, 60):
         response = connection.getresponse()
         said = read_reply(response)
-    found = parsed(said)          # None for what is no JSON, or nested too deeply
+    found = parsed(said)          # None for what is not JSON, or nested too deeply
 
 A server that sends without end, a byte a second, or nothing, costs its sender no more than that.
 """
@@ -73,7 +73,7 @@ def read_reply(response: HTTPResponse, limit: int = REPLY_BYTES) -> bytes:
 
 
 def parsed(said: bytes) -> Any:
-    """JSON; None where it is none, or goes deeper than DEPTH."""
+    """JSON; None if it is none, or goes deeper than DEPTH."""
     try:
         found = json.loads(said)
     except (ValueError, RecursionError):

@@ -123,7 +123,7 @@ class Sender:
         """Entries of a batch, fewer if the receiver refuses larger batches."""
 
     def send_up_to(self, end: int) -> None:
-        """Raises StoppedError; CrawlDirError where the spool is damaged, OSError where the cursor
+        """Raises StoppedError; CrawlDirError if the spool is damaged, OSError if the cursor
         cannot be written."""
         oldest = min(segments(self.directory), default=0)
         self.cursor.offset = max(self.cursor.offset, oldest)
@@ -147,19 +147,19 @@ class Sender:
             refused, number = [], 0
         if refused and self._is_receivers_fault(refused):
             pages = counted(len(refused), "entry", "entries")
-            self.failed(f"it refuses all that it is sent ({pages}): {refused[0].reason}")
+            self.failed(f"it refuses everything ({pages}): {refused[0].reason}")
         elif refused:
             self._alone = _kind_of(refused[-1].reason)
             self._settle(refused[-1].entry.end, number, refused)
 
     def _is_receivers_fault(self, refused: Sequence[_Refused]) -> bool:
-        """Whether entries, none of which was taken, are refused for one reason that is not theirs:
-        a whole batch, or a single entry for the reason of the entry before it."""
+        """Whether entries, none of which was taken, are refused for a reason that is not about the
+        entries: a whole batch, or a single entry for the same reason as the entry before it."""
         kinds = [_kind_of(one.reason) for one in refused if not one.unfit]
         return len(set(kinds)) == 1 and (len(kinds) > 1 or kinds[0] == self._alone)
 
     def _settle(self, end: int, number: int, refused: Sequence[_Refused]) -> None:
-        """Entries up to ``end`` were taken, but for the refused ones: dead letters. Raises
+        """Entries up to ``end`` were taken, except the refused ones: dead letters. Raises
         StoppedError."""
         for one in refused:
             self._bury(one.entry, one.reason)
@@ -175,7 +175,7 @@ class Sender:
             raise StoppedError
 
     def catch_up(self) -> None:
-        """Let the receiver write what it has left. Raises StoppedError."""
+        """Let the receiver write its remaining data. Raises StoppedError."""
         while self.cursor.left:
             try:
                 self._connect()
@@ -231,7 +231,7 @@ class Sender:
                 if left:
                     groups.append(left)
                 if len(left) == len(group):
-                    self.failed("it takes nothing now")
+                    self.failed("it accepts nothing now")
         return sorted(refused, key=lambda one: one.entry.end)
 
     def _send(self, group: Sequence[Entry], refused: list[_Refused]) -> list[Entry]:

@@ -95,7 +95,7 @@ class Spool:
         """Full segments that are not synced yet."""
 
     def recover(self, position: Position) -> None:
-        """Drop what lies behind ``position``. Raises CommittedGoneError where that is gone."""
+        """Drop what lies behind ``position``. Raises CommittedGoneError if that is gone."""
         found = segments(self.directory)
         for start in [start for start in found if start > position.offset]:
             found.pop(start).unlink()
@@ -183,7 +183,8 @@ def outbox_of(directory: Path) -> Path:
 
 
 def fill_folder(crawl: Path, receiver: str, kind: str = FILL) -> Path:
-    """The directory of the spool of what is sent again to a receiver; ``kind``: FILL or RETRY."""
+    """The directory of the spool for entries that are sent again to a receiver; ``kind``: FILL or
+    RETRY."""
     return crawl / FOLDER / kind / receiver
 
 
@@ -243,7 +244,7 @@ class Entry:
 
     @property
     def removed(self) -> str | None:
-        """Why the page was taken out; None for one that was stored."""
+        """Why the page was removed; None for one that was stored."""
         return self.page.get("removed")
 
     @property
@@ -257,7 +258,7 @@ class Entry:
 
     @cached_property
     def body(self) -> bytes:
-        """Raises CrawlDirError where the page files are damaged."""
+        """Raises CrawlDirError if the page files are damaged."""
         if "at" in self.page:
             number, offset, size = self.page["at"]
             if self.body_file is not None:
@@ -273,7 +274,7 @@ class Entry:
     @property
     def body_file(self) -> Path | None:
         """The file of a body that is too large for memory, where ``body`` is empty. Raises
-        CrawlDirError where it is gone."""
+        CrawlDirError if it is gone."""
         number, offset, _ = self.page.get("at", (0, 0, 0))
         return blob_file(self._crawl, offset) if number == BLOBS else None
 
@@ -287,7 +288,7 @@ class Entry:
 
 
 def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
-    """Those from one position to another. Raises CrawlDirError where the spool is damaged."""
+    """Those from one position to another. Raises CrawlDirError if the spool is damaged."""
     found = segments(directory)
     while start < end:
         begins = max((one for one in found if one <= start), default=None)

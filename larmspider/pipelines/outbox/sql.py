@@ -4,7 +4,7 @@
 
     pages      the last version of each page that there is
     links      the links of these versions
-    versions   when each page was stored, or taken out (status 0, with the reason)
+    versions   when each page was stored, or removed (status 0, with the reason)
 
 A batch is one transaction. An entry that was written before, or is older than the stored one,
 changes nothing: `versions` has the newest stamp of each URL, also of removed ones. Several crawls
@@ -66,7 +66,7 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS links_from_page ON links {hash} (from_page)",
     "CREATE INDEX IF NOT EXISTS links_to_page ON links {hash} (to_page_normalized)",
 )
-"""Links may be longer than what a B-tree of PostgreSQL holds; hashes may not."""
+"""Links may be longer than a B-tree of PostgreSQL allows; hashes are not."""
 CONNECT_SECS, STATEMENT_SECS = 10, 120
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHUT = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
@@ -115,7 +115,7 @@ class Database(ABC):
         return value
 
     def make_tables(self) -> None:
-        """Make those that are missing. Raises RefusedError where one has other columns."""
+        """Make those that are missing. Raises RefusedError if one has other columns."""
         self.begin()
         for table, columns in TABLES.items():
             declared = ", ".join(
@@ -127,15 +127,15 @@ class Database(ABC):
             there = {column[0] for column in found.description}
             if missing := [name for name in columns if name not in there]:
                 raise RefusedError(
-                    f"its table {table} is another one, without a column {missing[0]}: expected"
-                    " an empty database or schema, or one that SqlReceiver has made"
+                    f"its table {table} has no column {missing[0]}, so it is not larmspider's:"
+                    " expected an empty database or schema, or one that SqlReceiver has made"
                 )
         for statement in INDEXES:
             self.connection.execute(statement.format(hash=self.hash))
         self.connection.commit()
 
     def newest(self, urls: Sequence[str]) -> dict[str, Any]:
-        """When the last version of each was stored or taken out, of those that are known."""
+        """When the last known version of each URL was stored or removed."""
         marks = ", ".join([self.mark] * len(urls))
         rows = self.connection.execute(
             f"SELECT url, max(stored) FROM versions WHERE url IN ({marks}) GROUP BY url",  # noqa: S608
@@ -251,7 +251,7 @@ class Sqlite(Database):
         """Why the file cannot be opened for writing, in words."""
         folder = self._path.parent
         if not folder.is_dir():
-            return f"{folder} is no directory: expected a file in one that exists"
+            return f"{folder} is not a directory: expected a file in one that exists"
         if self._path.is_dir():
             return "it is a directory: expected a file"
         if self._path.exists() and not os.access(self._path, os.R_OK | os.W_OK):
@@ -370,7 +370,7 @@ class SqlReceiver(Receiver):
             yield text(entry.url), text(url), text(normalized), kind, text(anchor)
 
     def _secs(self, seconds: float | None) -> Any:
-        """A time in seconds, None where there is none, or no database knows it."""
+        """A time in seconds, None if there is none, or no database knows it."""
         if not seconds:
             return None
         with suppress(OverflowError, ValueError):

@@ -61,7 +61,7 @@ REPLY_BYTES, REPLY_SECS = 32_000_000, 60
 """Limits of an answer: it may send back 16 MB of unprocessed items, in base64."""
 MAX_PAGES = 10_000
 """A page of a query has up to 1 MB of the versions of one row."""
-_NONSENSE = "its answer is not one about the question"
+_NONSENSE = "its answer does not fit the question"
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _BUSY = frozenset({
     "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded",
@@ -142,7 +142,7 @@ class DynamoDbReceiver(Receiver):
             table = self._found()
 
     def _found(self) -> Any:
-        """The table. Raises RefusedError where it has another key."""
+        """The table. Raises RefusedError if it has another key."""
         try:
             table = self._ask("describe_table", TableName=self.table)["Table"]
             types = {one["AttributeName"]: one["AttributeType"] for one in table[_DEFINED]}
@@ -155,7 +155,7 @@ class DynamoDbReceiver(Receiver):
             found = ", ".join(f"{name} ({kind})" for name, kind in key)
             raise RefusedError(
                 f"the table {self.table} has the key {found}, expected row (S), time (S); name a"
-                " table that is not there yet, and it is made"
+                " table that does not exist yet; it is created"
             )
         return table
 

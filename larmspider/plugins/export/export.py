@@ -204,7 +204,7 @@ def _links(crawl: Crawl, host: str, progress: Progress) -> Iterator[Row]:
 
 
 def _removed(crawl: Crawl) -> Iterator[Row]:
-    """The records of WARC files, which forget nothing, of pages that were taken out later."""
+    """The records of WARC files, which forget nothing, of pages that were removed later."""
     for part in crawl.directory.parts:
         log, removed = part.path / "deleted.log", dict[str, tuple[str, str]]()
         for when, _, exact, reason in (
@@ -300,7 +300,7 @@ _WRITERS: Mapping[str, _Writer] = {
 
 
 def _parquet_writer() -> _Writer:
-    """Raises ConfigError where pyarrow is not installed."""
+    """Raises ConfigError if pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -45,7 +45,8 @@ _BODY = 20  # bytes of FetchRecord.digest that are the body's; the rest is of th
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """``host`` has pages of ``stands``: of ``common`` paths in the sample ``equal`` are equal."""
+    """``host`` has the pages of ``stands``: ``equal`` of ``common`` paths in the sample are
+    equal."""
 
     host: str
     stands: str
@@ -113,7 +114,7 @@ class _Host:
 
 
 def mirrors(visits: Iterable[tuple[bytes, FetchRecord]]) -> list[Mirror]:
-    """The mirrors, each of the host with most pages."""
+    """The mirrors. The host with most pages is the original."""
     hosts: dict[str, _Host] = {}
     for _, visit in visits:
         if visit.stands and visit.digest:
@@ -127,7 +128,7 @@ def mirrors(visits: Iterable[tuple[bytes, FetchRecord]]) -> list[Mirror]:
 
 
 def _pairs(hosts: list[_Host]) -> Iterator[Mirror]:
-    """Each host is compared with those before it that are no mirrors."""
+    """Compare each host with the hosts before it that are not mirrors."""
     pages: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for number, host in enumerate(hosts):
         common, equal = Counter[int](), Counter[int]()

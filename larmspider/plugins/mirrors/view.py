@@ -37,7 +37,7 @@ def accept_mirror(site: Site, host: str) -> str:
     line = found[host].line
     path = accept(found[host], file)
     logger.info("Control: %s added to %s", line, path)
-    return f"{line} is in {path}, for crawls that begin"
+    return f"{line} is in {path}, for new crawls"
 
 
 PAGES = (PageView("/mirrors", mirrors),)

@@ -24,7 +24,7 @@ _MAX_PIXELS = 5_000
 
 
 def check(languages: str) -> None:
-    """Raise ConfigError where tesseract or one of its languages is not installed."""
+    """Raise ConfigError if tesseract or one of its languages is not installed."""
     program = shutil.which("tesseract")
     if program is None:
         raise ConfigError(f"LARM_OCR={languages}: tesseract is not installed (tesseract-ocr)")

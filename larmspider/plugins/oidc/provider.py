@@ -143,7 +143,7 @@ class OidcProvider:
             or pending.origin != origin
             or not hmac.compare_digest(pending.cookie.encode(), cookie.encode("utf-8", "replace"))
         ):
-            raise self._refused("it was not begun in this browser, or too long ago", 400)
+            raise self._refused("it was started in another browser, or too long ago", 400)
         if "error" in query:
             raise self._refused(printable(query["error"][:100]), 403)
         # RFC 9207: an answer of another provider that this browser was sent to
@@ -164,7 +164,7 @@ class OidcProvider:
         return Person(name, principals, session, pending.target)
 
     async def end_url(self, token: str, origin: str) -> str:
-        """The URL at which the provider ends its session; "" where it has none, or is away."""
+        """The URL at which the provider ends its session; "" if it has none, or is away."""
         try:
             values = await self._metadata()
         except HttpError:
@@ -241,8 +241,8 @@ class OidcProvider:
         elsewhere = claims.get("_claim_names")
         if isinstance(elsewhere, dict) and self.settings.groups_claim in elsewhere:
             raise self._refused(
-                "the token leaves the groups out, as they are too many: let the provider name only"
-                " the groups that this application needs", 403
+                "the token leaves the groups out, because they are too many: let the provider name"
+                " only the groups that this application needs", 403
             )  # fmt: skip
         found = [] if groups is None else [groups] if isinstance(groups, str) else groups
         if not isinstance(name, str):
@@ -322,7 +322,8 @@ class OidcProvider:
         headers: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """An answer in JSON. Raises HttpError; neither its text nor the log has what was sent."""
+        """An answer in JSON. Raises HttpError. Neither its text nor the log has data that was
+        sent."""
         where = url.partition("?")[0]
         try:
             async with (

@@ -161,7 +161,7 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
                 outcome = _REJECTED
             found.append(_Outcome(outcome, f"{status} {reason}"))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise AwayError("its answer is not one about the batch") from None
+        raise AwayError("its answer does not fit the batch") from None
     return found
 
 
@@ -286,7 +286,7 @@ class OpenSearchReceiver(Receiver):
             if there != field["type"]:
                 raise RefusedError(
                     f"the index {self.name} has another mapping: {name} is {there}, expected"
-                    f" {field['type']}; name an index that is not there yet, and it is made"
+                    f" {field['type']}; name an index that does not exist yet; it is created"
                 )
         language = _object(found.get("settings"))
         for name in _STEMS:
@@ -304,7 +304,9 @@ class OpenSearchReceiver(Receiver):
         old, _ = self._index()
         number = re.fullmatch(rf"{re.escape(self.name)}-([0-9]+)", old)
         if number is None:
-            raise RefusedError(f"{self.name} is no alias for {self.name}-1 or such, but for {old}")
+            raise RefusedError(
+                f"{self.name} is not an alias for {self.name}-1 or such, but for {old}"
+            )
         new = f"{self.name}-{int(number[1]) + 1}"
         self._ask("DELETE", f"/{new}")  # of a command that was killed
         self._make(new, {})

@@ -99,7 +99,7 @@ to another origin itself. Raises TooBig."""
 
 
 def find_browser() -> str:
-    """The program. Raises ConfigError where pages cannot be rendered here."""
+    """The program. Raises ConfigError if pages cannot be rendered here."""
     where = "render (LARM_SITES_FILE)"
     if importlib.util.find_spec("playwright") is None:
         raise ConfigError(f"{where} needs Playwright: pip install 'larmspider[render]'")
@@ -112,7 +112,7 @@ def find_browser() -> str:
 
 
 def check_browser() -> None:
-    """Start it once. Raises ConfigError where it does not start with its sandbox."""
+    """Start it once. Raises ConfigError if it does not start with its sandbox."""
     program = find_browser()
     with tempfile.TemporaryDirectory(prefix="larmspider-", ignore_cleanup_errors=True) as folder:
         command = [program, "--headless", *_ARGUMENTS, f"--user-data-dir={folder}"]
@@ -313,7 +313,7 @@ class _Rendering:
         self._served = False
         self._leads_to: list[str] = []
         self._until = 0.0
-        """Set once Chromium is there: its start is no page's time."""
+        """Set once Chromium is there: its start does not count as a page's time."""
 
     async def run(self, context: BrowserContext) -> Rendered:
         from playwright.async_api import TimeoutError as TooLate

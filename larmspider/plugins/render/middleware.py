@@ -49,7 +49,7 @@ MAX_HOPS = 5
 KEPT_BYTES = 32_000_000
 """Scripts that are kept for further pages."""
 MAX_TOLD = 20
-"""Warnings of hosts that pages ask without credentials."""
+"""Warnings about hosts that get requests of pages without credentials."""
 
 
 class RenderMiddleware(WithScheduler):
@@ -149,7 +149,7 @@ class RenderMiddleware(WithScheduler):
                 return found
             target = resolve(url, location_of(location)) or ""
             if not target.startswith(("http://", "https://")):
-                self._refused(url, "it redirects to no web page")
+                self._refused(url, "its redirect does not lead to a web page")
                 return None
             asking.redirected(target)
             if asking.kind == FRAME and asking.crossed:
@@ -157,10 +157,10 @@ class RenderMiddleware(WithScheduler):
         return None
 
     def _why_not(self, url: str, host: Host | None) -> str:
-        """ "": it may be asked, if the last check lets it pass, too."""
+        """Why ``url`` is not requested; "" if only the last check may still refuse it."""
         frontier = self.lessor.frontier
         if host is None or (frontier.robots.obeyed and not host.record.robots_until):
-            return "this crawl has not met its host"
+            return "this crawl does not know its host"
         if host.paused or host.record.state in (HostState.SNOOZED, HostState.PARKED):
             return "its host is left alone"
         if not frontier.robots.of(host.record.host).allowed(url):
@@ -192,7 +192,8 @@ class RenderMiddleware(WithScheduler):
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1].body)
 
     def _tell_without(self, asking: Asking) -> None:
-        """Name a host with credentials that a page asks without them, once for each page's host."""
+        """Warn about a host with credentials that gets a request without them, once for each host
+        of pages."""
         at, page = origin_of(asking.url), asking.page
         if (
             asking.with_credentials

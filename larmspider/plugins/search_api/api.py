@@ -1,4 +1,4 @@
-"""A part of OpenSearch's search API, so that clients that exist can ask: /search/_search.
+"""A part of OpenSearch's search API, for existing clients: /search/_search.
 
     POST /search/_search
     {"query": {"query_string": {"query": "vpn login"}}, "from": 0, "size": 10,
@@ -200,7 +200,7 @@ def parsed(body: bytes, parameters: Mapping[str, str]) -> Question:
         try:
             asked = _mapping("the body", json.loads(body))
         except (ValueError, RecursionError):
-            raise SearchError(_PARSING, "the body is no JSON that can be read") from None
+            raise SearchError(_PARSING, "the body is not valid JSON") from None
     _only("the search request", asked, (*_KEYS, *_IGNORED))
     query = asked.get("query")
     if "q" in parameters:
@@ -246,7 +246,7 @@ def _query(query: Any) -> str:
 def _aggregations(asked: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
     told = _mapping("[aggs]", asked.get("aggs", asked.get("aggregations", {})))
     if len(told) > MAX_AGGREGATIONS:
-        raise SearchError(_ILLEGAL, f"{len(told)} aggregations, {MAX_AGGREGATIONS} are the most")
+        raise SearchError(_ILLEGAL, f"{len(told)} aggregations, at most {MAX_AGGREGATIONS}")
     found = {}
     for name, kinds in told.items():
         what = f"[aggs] [{name:.50}]"

@@ -82,7 +82,7 @@ class _Redis(_Stream):
         failed = {n: one for n, one in enumerate(answers) if not _is_id(one)}
         if len(failed) == len(messages):
             if not isinstance(failed[0], Exception):
-                raise AwayError("its answer is not one about the messages")
+                raise AwayError("its answer does not fit the messages")
             self._done(lambda: _raise(failed[0]))
         return Sent(again=failed)
 
@@ -123,7 +123,7 @@ class _Nats(_Stream):
         self._thread = threading.Thread()
         self._client: Any = None
         self._heard = ""
-        """The last error that the client has met by itself."""
+        """The last error that the client itself reported."""
 
     def open(self) -> None:
         self._heard = ""
@@ -241,7 +241,7 @@ class _Kafka(_Stream):
             }
         self._producer: Any = None
         self._heard: Any = None
-        """The last error that the client has met by itself."""
+        """The last error that the client itself reported."""
 
     def _hear(self, error: Any) -> None:
         # "all brokers are down" says less than the cause

@@ -41,7 +41,7 @@ MAX_CHANGES = 200
 """Lines that are shown."""
 LONG_SENTENCE = 12
 """Words after which a block may end inside of a sentence: menus and tables have no full stops."""
-_COPIES = ("same page as ", "asked again, ", "differs from ")
+_COPIES = ("same page as ", "fetched again, to compare ", "differs from ")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002]['\")\u201d]*\Z")
 
 
@@ -58,7 +58,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """``time`` as in fetch.log, "" where it is not known. ``page`` is None where it is not stored
+    """``time`` as in fetch.log, "" if it is not known. ``page`` is None if it is not stored
     any more, ``why`` says why. ``url`` as in Visit."""
 
     time: str
@@ -88,7 +88,7 @@ class History:
         version = then[-1]
         out = [visit for visit in until if visit.result == TAKEN_OUT and visit.time >= version.time]
         if out:
-            raise CrawlDirError(f"{self.url} was taken out {out[-1].time}: {out[-1].message}")
+            raise CrawlDirError(f"{self.url} was removed {out[-1].time}: {out[-1].message}")
         if version.page is None:
             raise CrawlDirError(f"{self.url}: the version of {version.time} {version.why}")
         return version, version.page
@@ -167,9 +167,9 @@ def _versions(
             page = stored[-1 - before_last]
             yield Version(when, page.status, page.size, page)
             continue
-        why = f"was taken away by {program.NAME} compact (LARM_VERSIONS says how many stay)"
+        why = f"was deleted by {program.NAME} compact (LARM_VERSIONS says how many stay)"
         if when <= gone:
-            why = f"does not count since the page was taken out {gone}"
+            why = f"does not count since the page was removed {gone}"
         yield Version(when, int(result), int(size or 0), None, why)
     if not got:  # no fetch.log
         yield from (Version("", page.status, page.size, page) for page in stored)

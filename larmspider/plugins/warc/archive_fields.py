@@ -24,7 +24,7 @@ MAX_HEAD = 300 * 1024
 """Bytes of a head; LARM_HEADER_BYTES may be no larger."""
 MAX_LINES = 5_000
 FIRST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
-"""The first page of the web is of December 1990."""
+"""The first page of the web dates from December 1990."""
 AHEAD_SECS = 86_400.0
 """A clock may be that far ahead, or in another time zone."""
 CODING = ("content-encoding", "transfer-encoding", "content-length")

@@ -128,7 +128,7 @@ class DamagedError(Exception):
 
 
 class Archive:
-    """All pages of all ``paths``. Raises ConfigError for a path that is no archive."""
+    """All pages of all ``paths``. Raises ConfigError for a path that is not an archive."""
 
     def __init__(self, paths: Sequence[Path], scheme: str = "http") -> None:
         self.damages: list[str] = []
@@ -253,9 +253,9 @@ class WarcFile:
                     "it is compressed as a whole: expected a gzip member for each record, as"
                     " `warcio recompress` writes them"
                 ) from None
-            raise DamagedError(f"it is damaged behind the record at byte {at:,}") from None
+            raise DamagedError(f"it is damaged after the record at byte {at:,}") from None
         if records.offset < self.path.stat().st_size:  # warcio ends there without a word
-            raise DamagedError(f"it is damaged behind the record at byte {at:,}")
+            raise DamagedError(f"it is damaged after the record at byte {at:,}")
 
     def _opened(self) -> IO[bytes]:
         try:
@@ -462,7 +462,7 @@ _IS_FOLDER = "it is a folder"
 
 
 def _take(content: IO[bytes], room: Room) -> tuple[bytes, Blob | None]:
-    """The bytes that a file has when it is opened. Raises ValueError where it has others then."""
+    """The bytes that a file has when it is opened. Raises ValueError if it has others then."""
     size = os.fstat(content.fileno()).st_size
 
     def pieces() -> Iterator[bytes]:

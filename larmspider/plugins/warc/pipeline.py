@@ -262,8 +262,8 @@ _PIECE = 1 << 20
 
 
 def drop_records(path: Path, starts: Collection[int]) -> None:
-    """Let the CDXJ of a WARC file name no record that begins at ``starts``: none can be read, so no
-    later page may refer to one of them."""
+    """Remove records that begin at ``starts`` from the CDXJ of a WARC file: they cannot be read, so
+    no later page may refer to them."""
     cdxj = cdxj_of(path)
     lines = cdxj.read_bytes().splitlines(keepends=True) if cdxj.exists() else []
     kept = [line for line in lines if _offset(line) not in starts]
@@ -335,7 +335,7 @@ def _sync(full: list[_Open], current: _Open) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise ConfigError where no WARC can be written."""
+    """Raise ConfigError if no WARC can be written."""
     options.check_writable(folder)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free

@@ -69,7 +69,7 @@ class ArchiveSpider(IntranetSpider):
         scheme: str = "http",
         **kwargs: Any,
     ) -> Self:
-        """Raises ConfigError for a path that is no archive, and for unknown arguments."""
+        """Raises ConfigError for a path that is not an archive, and for unknown arguments."""
         if scheme not in ("http", "https"):
             raise ConfigError(f"scheme={scheme}: expected http or https")
         with _ended_by_signals():
@@ -112,7 +112,7 @@ class ArchiveSpider(IntranetSpider):
 
 
 class _Told(BaseException):
-    """A signal has come; no reader of archives takes it for damage."""
+    """A signal has arrived; readers of archives do not take it for damage."""
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def _ended_by_signals() -> Iterator[None]:
     try:
         yield
     except _Told as told:
-        raise LarmspiderError(f"ended by {told} before the archives were looked through") from None
+        raise LarmspiderError(f"ended by {told} before all archives were read") from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -149,7 +149,7 @@ def archives_of(start: str, settings: Settings) -> list[str]:
     seeds, roots, paths = read_seeds(start), FileRoots.from_settings(settings), []
     for seed in seeds if any(map(is_archive, seeds)) else ():
         if not is_archive(seed):
-            raise ConfigError(f"start={seed}: expected no other seeds beside WARC files")
+            raise ConfigError(f"start={seed}: expected WARC files as the only seeds")
         real = os.path.realpath(path_of(seed))
         why = roots.why_not(canonicalize(seed))
         if why or roots.place_of(real) is None:

@@ -68,7 +68,7 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
         size = path.stat().st_size
         lines, faults = _lines_of(path)
         if cdxj_of(path) in found.strange:
-            lines, faults = {}, ["is not as the last run left it"]
+            lines, faults = {}, ["has changed since the last run"]
         end = min(size, length) if one == number else size
         members = list(members_of(path, end, lines, say))
         if members and (other := _other_file(path, members[0])):
@@ -126,15 +126,15 @@ def _compare(
 
 
 def _lost_end(lines: Iterable[int], bad: list[Member], size: int) -> int | None:
-    """Where the last whole record of a full file ends that was cut; None for a file that was not.
-    Its last record leaves ``bad``."""
+    """The end of the last whole record of a truncated file, whose last record is removed from
+    ``bad``; None for a file that is not truncated."""
     if bad and bad[-1].fault.endswith(_NOT_WHOLE):
         return bad.pop().at
     return size if any(at >= size for at in lines) else None
 
 
 def _other_file(path: Path, first: Member) -> str:
-    """The name that a WARC file has by its first record, if that is another one."""
+    """The name in the first record of a WARC file, if the file now has another name."""
     name = first.head.get("warc-filename", "")
     return name if name != path.name else ""
 
@@ -163,7 +163,7 @@ def _add_lost(
     found.warc_lost.setdefault(path, {})[member.at] = member.size
 
 
-_NOT_WHOLE = "are no whole record"
+_NOT_WHOLE = "are not a whole record"
 _WARC_MEND = "copy the file back from where you keep it"
 _GZIP = b"\x1f\x8b\x08"
 
@@ -183,13 +183,13 @@ def _lines_of(path: Path) -> tuple[dict[int, _Line], list[str]]:
             lines[at] = _Line(url, str(fields.get("digest", "")))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             if line.endswith(b"\n"):
-                faults.append(f"line {number} is no record")
+                faults.append(f"line {number} is not a record")
     return lines, faults
 
 
 def members_of(path: Path, end: int, starts: Iterable[int], say: Say) -> Iterator[Member]:
-    """The members of a WARC file up to ``end``; one that cannot be read goes to the next one.
-    ``starts``: known beginnings of members."""
+    """The members of a WARC file up to ``end``. An unreadable member ends where the next member
+    begins. ``starts``: known beginnings of members."""
     known = sorted(starts)
     with path.open("rb") as file:
         at = 0
@@ -223,7 +223,7 @@ def _member(file: IO[bytes], start: int) -> Member:
 
 
 def _next_member(file: IO[bytes], start: int, end: int) -> int:
-    """Where the next record of WARC begins; ``end`` for nowhere."""
+    """Where the next WARC record begins; ``end`` if there is none."""
     at, before = start, b""
     while at < end:
         file.seek(at)

@@ -447,7 +447,7 @@ async def make_token(call: Call) -> types.MadeToken:
 async def remove_token(call: Call) -> types.Done:
     call.server.tokens.remove(call.name)
     _note(call, "remove token", call.name)
-    return types.Done(done=f"token {call.name} is no token any more")
+    return types.Done(done=f"token {call.name} is not a token any more")
 
 
 async def users(call: Call) -> types.UserList:

@@ -163,7 +163,7 @@ class PushAnswers(Answer, frozen=True):
 
 class PushedDocument(Answer, frozen=True):
     """``state``: waiting, stored, failed or leaving. ``outcome``: why a document was not read, or
-    not all of it, such as "binary: image/png is no document"."""
+    not all of it, such as "binary: image/png is not a document"."""
 
     collection: str
     url: str

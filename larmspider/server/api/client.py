@@ -74,8 +74,8 @@ async def ask(
     kind: str = "",
     **query: str,
 ) -> dict[str, Any]:
-    """The answer. ``data`` is a body of the type ``kind`` in place of JSON. Raises ConfigError for
-    what the server refuses, WaitError if it takes nothing now, CrawlDirError where it cannot be
+    """The answer. ``data`` is a body of the type ``kind`` in place of JSON. Raises ConfigError if
+    the server refuses the request, WaitError if it accepts none now, CrawlDirError if it cannot be
     reached."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     headers = {"Content-Type": kind} if kind else {}
@@ -101,9 +101,9 @@ async def ask(
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise CrawlDirError(f"{address.url} cannot be reached: {error}") from None
     except (ValueError, RecursionError):
-        raise CrawlDirError(f"{address.url} answers, and not as a larmspider server") from None
+        raise CrawlDirError(f"{address.url} answers, but is not a larmspider server") from None
     if not isinstance(found, dict):
-        raise CrawlDirError(f"{address.url} answers, and not as a larmspider server")
+        raise CrawlDirError(f"{address.url} answers, but is not a larmspider server")
     if "error" in found and "status" not in found:
         problems = [f"{one['key']}: {one['text']}" for one in found.get("problems", ())]
         raise ConfigError("; ".join(problems) or str(found["error"]))

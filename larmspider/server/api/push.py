@@ -256,7 +256,7 @@ class Pushes:
         return taken
 
     def remove(self, collections: Iterable[Collection], url: str, by: By) -> list[str]:
-        """Have a document taken out: the names of the collections that had it. For a thread."""
+        """Have a document removed: the names of the collections that had it. For a thread."""
         done = []
         for collection in collections:
             exact = exact_of(url, collection)
@@ -327,7 +327,7 @@ class Pushes:
             raise HttpError("text: is empty", 400)
         kind = (kind or "text/plain").partition(";")[0].strip().lower()
         if not kind.startswith(_TEXTS):
-            raise HttpError(f"content_type: {kind} is no text: send it as file", 400)
+            raise HttpError(f"content_type: {kind} is not text: send it as file", 400)
         return one.text.encode(), f"{kind}; charset=utf-8"
 
 
@@ -364,7 +364,7 @@ def _decoded(text: bytes) -> PushDocument | HttpError:
     try:
         return msgspec.json.decode(text, type=PushDocument)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return HttpError(f"it is no document: {printable(str(error))[:300]}", 400)
+        return HttpError(f"it is not a document: {printable(str(error))[:300]}", 400)
 
 
 def document_of_query(query: Mapping[str, str], body: bytes, content_type: str) -> PushDocument:

@@ -9,6 +9,6 @@ from larmspider.workdir.directory import worker_dirs
 
 
 async def tell(directory: Path, act: str) -> None:
-    """Send `pause` or `resume`. Raises HttpError where the crawl cannot be reached."""
+    """Send `pause` or `resume`. Raises HttpError if the crawl cannot be reached."""
     directories = worker_dirs(directory) or [directory]
     await RemoteController(lambda: directories).act(act, {}, "server")

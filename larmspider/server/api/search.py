@@ -38,7 +38,7 @@ CHARS, MIN_CHARS, MAX_CHARS = 20_000, 200, 100_000
 SEARCH_QUERY = ("q", *FILTERS, "sort", "exact", "copies", "page", "size")
 PAGE_QUERY = ("url", "section", "start", "chars")
 NOT_THERE = "This page is not in the index."
-"""Also of a page that this reader may not see."""
+"""Also said of a page that this reader may not see."""
 
 
 def search(request: WebRequest) -> SearchAnswer:
@@ -128,7 +128,7 @@ def _check_names(request: WebRequest, names: Collection[str], fronts: tuple[str,
 
 
 def _number(request: WebRequest, name: str, default: int, low: int, high: int) -> int:
-    """Raises HttpError for what is no whole number in the range."""
+    """Raises HttpError if the parameter is not a whole number in the range."""
     text = request.text(name)
     if not text and name not in request.query:
         return default
@@ -183,8 +183,8 @@ def _parts(request: WebRequest, source: Source, document: Document) -> tuple[lis
 
 
 def _section(parts: list[Part], document: Document, anchor: str) -> list[Part]:
-    """A section and its subsections; its text in the index where the copy does not tell where it
-    begins. Raises HttpError."""
+    """A section and its subsections. If the copy does not show where the section begins, its text
+    in the index. Raises HttpError."""
     found = within(parts, anchor) or within(text_parts(document.text, document.sections), anchor)
     if not found:
         raise HttpError(f"This page has no section {printable(anchor[:100])!r}.", 404)

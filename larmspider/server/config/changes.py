@@ -28,7 +28,7 @@ _SCOPE = ("seeds", "restrict", "exclude", "settings")
 
 
 def changes(before: Crawl, after: Crawl, directory: CrawlDir | None) -> ChangeAnswer:
-    """``directory``: None where the crawl has not begun. Raises ConfigError for a scope that cannot
+    """``directory``: None if the crawl has not begun. Raises ConfigError for a scope that cannot
     be."""
     keys = _keys(before, after)
     queued = pages = None

@@ -18,11 +18,11 @@ from larmspider.errors import ConfigError
 
 def edited(text: str, changes: Mapping[str, Any]) -> str:
     """``text`` with the ``changes``; a value of None takes a key out. A table changes key by key,
-    a list as a whole. Raises ConfigError for text that is no TOML."""
+    a list as a whole. Raises ConfigError for text that is not TOML."""
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise ConfigError(f"is no TOML: {error}") from None
+        raise ConfigError(f"is not TOML: {error}") from None
     _merge(document, changes)
     return document.as_string()
 

@@ -61,7 +61,7 @@ _SERVERS = (
     "LARM_SHARDS",
     "LARM_SHARED_GAPS",
 )
-"""Settings of one run, which no file sets."""
+"""Settings of a single run, which a file may not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def parse_crawl(text: str, where: str) -> Crawl:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"at line (\d+)", str(error))
         line = int(found[1]) if found else len(text.splitlines())
-        problem = Problem("", f"is no TOML: {error or 'too many levels'}", line)
+        problem = Problem("", f"is not TOML: {error or 'too many levels'}", line)
         raise CrawlFileError(where, [problem]) from None
     try:
         return crawl_of(table, where)
@@ -140,7 +140,7 @@ def crawl_of(table: Mapping[str, Any], where: str) -> Crawl:
 
 
 def _converted(kind: Any, given: Any, key: str, problems: list[Problem]) -> Any:
-    """``given`` as a ``kind``; None, and problems, where it is none."""
+    """``given`` converted to ``kind``; None, with an entry in ``problems``, if it does not fit."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         if not isinstance(given, Mapping):
             problems.append(Problem(key, f"{_shown(given)}: expected a table"))
@@ -166,7 +166,7 @@ def _converted_table(
         if name not in fields:
             near = get_close_matches(name, fields, 1)
             meant = f"; did you mean {near[0]}?" if near else f": expected {', '.join(fields)}"
-            problems.append(Problem(f"{prefix}{name}", f"is no key{meant}"))
+            problems.append(Problem(f"{prefix}{name}", f"unknown key{meant}"))
             continue
         try:
             values[name] = _converted(fields[name].type, value, prefix + name, problems)
@@ -193,7 +193,7 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     if crawl.kind == "push":
         for name in msgspec.to_builtins(crawl):  # without defaults
             if name not in PUSH_KEYS:
-                yield Problem(name, 'means nothing beside kind = "push": nothing is fetched')
+                yield Problem(name, 'has no effect with kind = "push": nothing is fetched')
     elif not crawl.seeds:
         yield Problem("seeds", f"is missing: expected {fields_of(Crawl)['seeds'].expected}")
     yield from _checked_seeds(crawl)
@@ -228,11 +228,14 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
             "run.nodes", "a host has a secret, which stays here: use LARM_SITES_FILE on the nodes"
         )
     if len(set(crawl.run.nodes)) < len(crawl.run.nodes):
-        yield Problem("run.nodes", "a node is there twice")
+        yield Problem("run.nodes", "a node is listed twice")
     if crawl.hosts and "LARM_HOST_RULES" in crawl.settings:
-        yield Problem("settings.LARM_HOST_RULES", "is set beside hosts: expected one of them")
+        yield Problem("settings.LARM_HOST_RULES", "cannot be used with hosts: expected one of them")
     if any(host.secret for host in crawl.hosts) and "LARM_SITES_FILE" in crawl.settings:
-        yield Problem("settings.LARM_SITES_FILE", "is set beside a secret: expected one of them")
+        yield Problem(
+            "settings.LARM_SITES_FILE",
+            "cannot be used with a secret: expected one of them",
+        )
 
 
 def _checked_seeds(crawl: Crawl) -> Iterator[Problem]:
@@ -240,14 +243,14 @@ def _checked_seeds(crawl: Crawl) -> Iterator[Problem]:
         key = f"seeds[{number}]"
         try:
             if seed.startswith("@") or len(seed.split()) != 1:
-                raise ConfigError(f"{_cut(seed)!r} is no seed: expected one URL")
+                raise ConfigError(f"{_cut(seed)!r} is not a seed: expected one URL")
             if is_archive(read_seeds(seed)[0]):
                 raise ConfigError(f"{_cut(seed)!r} is an archive: larmspider import reads it")
         except ConfigError as error:
             yield Problem(key, str(error).removeprefix("start: "))
         else:
             if seed in crawl.seeds[:number]:
-                yield Problem(key, f"{_cut(seed)!r} is there twice")
+                yield Problem(key, f"{_cut(seed)!r} is listed twice")
 
 
 def _why_no_secret(host: Host) -> tuple[str, str] | None:
@@ -271,7 +274,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if not name.isupper():
             near = get_close_matches(name.upper(), known, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{_cut(name)} is no setting{meant}")
+            raise ConfigError(f"{_cut(name)} is not a setting{meant}")
     options.check_names(BaseSettings(settings))
     options.check_scrapys(BaseSettings(settings))
 
@@ -321,7 +324,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 
 
 def line_of(text: str, key: str) -> int:
-    """The line on which a key stands, or its table begins; 0 where it is not found."""
+    """The line on which a key stands, or its table begins; 0 if it is not found."""
     table, _, name = key.rpartition(".")
     name = re.sub(r"\[\d+\]$", "", name)
     wanted = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")

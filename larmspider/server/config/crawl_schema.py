@@ -55,9 +55,7 @@ class Schedule(_Table, frozen=True):
 
 
 class Refresh(_Table, frozen=True):
-    mode: Annotated[
-        Literal["due", "all"], _about("Which pages a run after the first visits again")
-    ] = "due"
+    mode: Annotated[Literal["due", "all"], _about("Which pages each later run revisits")] = "due"
     per_day: Annotated[
         int,
         _about(

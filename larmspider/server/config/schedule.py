@@ -74,7 +74,7 @@ class Timetable:
             if found := re.fullmatch(sentence, words):
                 return cls(cron_of(found), zone)
         if len(words.split()) != 5:
-            raise ConfigError(f"{text!r} is no schedule: {EXPECTED}")
+            raise ConfigError(f"{text!r} is not a schedule: {EXPECTED}")
         try:
             next(CronSim(words, datetime(2000, 1, 1, tzinfo=UTC)))
         except CronSimError as error:
@@ -92,7 +92,7 @@ class Timetable:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Raises ConfigError for a name that is no time zone."""
+    """Raises ConfigError for a name that is not a time zone."""
     if name not in _zones():
         lower = {zone.lower(): zone for zone in _zones()}
         found = get_close_matches(name.lower()[:60], lower, 1, 0.8)

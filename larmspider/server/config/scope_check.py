@@ -1,4 +1,4 @@
-"""Looks at the scope of a crawl file before it is kept: does it take its seeds, does it end?"""
+"""Checks the scope of a crawl file before it is saved: does it accept the seeds, is it finite?"""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from larmspider.server.config.crawl_schema import Crawl
 from larmspider.urls.canonical import canonicalize
 
 _ELSEWHERE = ("http://a.invalid/", "https://b.invalid/x/y?z=1")
-"""URLs that a scope with an end does not take."""
+"""URLs that a finite scope does not accept."""
 
 
 def scope_problems(crawl: Crawl) -> list[Problem]:
-    """A scope that takes no seed: the crawl would fetch nothing."""
+    """A problem if the scope accepts no seed: the crawl would fetch nothing."""
     if not crawl.seeds:  # documents are pushed
         return []
     refused = _refused_seeds(crawl)
@@ -25,7 +25,7 @@ def scope_problems(crawl: Crawl) -> list[Problem]:
     seed, why = refused[0]
     key = "exclude" if why.startswith("matches exclude") else "restrict"
     seeds = counted(len(refused), "seed")
-    return [Problem(key, f"takes none of {seeds}: {seed} {why}; nothing would be fetched")]
+    return [Problem(key, f"accepts none of {seeds}: {seed} {why}; nothing would be fetched")]
 
 
 def scope_warnings(crawl: Crawl) -> list[str]:

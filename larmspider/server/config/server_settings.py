@@ -117,7 +117,7 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ConfigError(f"{path}: is no TOML: {error}") from None
+            raise ConfigError(f"{path}: is not TOML: {error}") from None
         _check(path, cls, table)
         found = msgspec.convert(table, cls)
         for part in (found.roles, found.oidc, found.ldap):
@@ -151,7 +151,7 @@ def _check(path: Path, kind: type[Struct], table: dict[str, object], front: str 
             near = get_close_matches(name, fields, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise ConfigError(
-                f"{path}: {front}{name[:60]} is no key: {meant}Expected {', '.join(fields)}"
+                f"{path}: {front}{name[:60]} is not a key: {meant}Expected {', '.join(fields)}"
             )
         if not front and name in _TABLES:
             if not isinstance(value, dict):

@@ -66,7 +66,7 @@ class Oidc(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
         str, _about("The claim that lists the person's groups", min_length=1, max_length=100)
     ] = "groups"
     ca_file: Annotated[
-        str, _about("Certificates that the provider's is checked by", max_length=1_000)
+        str, _about("CA certificates to verify the provider's certificate", max_length=1_000)
     ] = ""
 
     @property
@@ -87,13 +87,13 @@ class Ldap(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     url: Annotated[
         str, _about("The server: ldaps://dc1.corp.example or ldap://", min_length=1, max_length=500)
     ]
-    base: Annotated[str, _about("The tree in which people are", min_length=1, max_length=1_000)]
+    base: Annotated[str, _about("The tree of the people", min_length=1, max_length=1_000)]
     start_tls: Annotated[bool, _about("Encrypt a connection to ldap://")] = True
     ca_file: Annotated[
-        str, _about("Certificates that the server's is checked by", max_length=1_000)
+        str, _about("CA certificates to verify the server's certificate", max_length=1_000)
     ] = ""
     user: Annotated[
-        str, _about("The DN that looks people up; anonymous without", max_length=1_000)
+        str, _about("The DN that looks people up; empty: anonymous", max_length=1_000)
     ] = ""
     password: Annotated[str, _about("The name of a file in secrets/", max_length=64)] = ""
     filter: Annotated[
@@ -103,9 +103,7 @@ class Ldap(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     name_attribute: Annotated[
         str, _about("The attribute that is the person's name", min_length=1, max_length=100)
     ] = "sAMAccountName"
-    group_base: Annotated[
-        str, _about("The tree in which groups are; base without", max_length=1_000)
-    ] = ""
+    group_base: Annotated[str, _about("The tree of the groups; empty: base", max_length=1_000)] = ""
     group_attribute: Annotated[
         str, _about("The attribute that is a group's name", min_length=1, max_length=100)
     ] = "sAMAccountName"

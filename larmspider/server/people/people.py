@@ -214,8 +214,8 @@ class ServerPeople(People):
             known.append(SeenPerson(identity.name, sorted(identity.principals), time.time()))
 
     async def reader(self, name: str) -> tuple[Reader, str]:
-        """A person as far as the sources know this name, and the source in words. Raises
-        HttpError, ConfigError."""
+        """A person, by the sources that know this name, and the source in words. Raises HttpError,
+        ConfigError."""
         return await asyncio.to_thread(self._reader, name)
 
     def _reader(self, name: str) -> tuple[Reader, str]:

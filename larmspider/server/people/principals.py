@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 FILE = "principals.toml"
 MAX_BYTES, MAX_NAMES = 10_000_000, 100_000
 MIN_UID = 1_000
-"""Users of this machine with a smaller number are no people: root, www-data."""
+"""Users of this machine with a smaller uid are not people: root, www-data."""
 LOOKED_UP_SECS = 600.0
-"""A uid, and the groups of it, are looked up again after this time."""
+"""A uid and its groups are looked up again after this time."""
 _MAX_LOOKED_UP = 10_000
 
 
@@ -47,8 +47,8 @@ class Names(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
 
 
 class PrincipalTable:
-    """Read again when the file changes. A file with a mistake leaves the last good one in force,
-    and is named in the log."""
+    """The file is read again when it changes. If it has a mistake, the last valid table stays in
+    force, and the log names the mistake."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = home / FILE, clock
@@ -83,13 +83,13 @@ class PrincipalTable:
         self.problem = ""
 
     def expanded(self, given: Collection[str]) -> frozenset[str]:
-        """With other names of the same person, and the groups of groups, at most
+        """``given`` with other names of the same person, and with groups of groups; at most
         MAX_PRINCIPALS."""
         try:
             self.read()
         except ConfigError as error:
             if self.problem != str(error):
-                logger.error("%s; the last good table counts", error)
+                logger.error("%s; the last valid table stays in force", error)
             self.problem = str(error)
         found, waiting = set(given), list(given)
         while waiting and len(found) < 2 * MAX_PRINCIPALS:
@@ -139,7 +139,7 @@ def _read(path: Path) -> Names:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: is no TOML: {error}") from None
+        raise ConfigError(f"{path}: is not TOML: {error}") from None
     except msgspec.ValidationError as error:
         raise ConfigError(
             f"{path}: {error}: expected same, a list of lists of names; within, lists of names by"
@@ -156,7 +156,7 @@ def _checked(path: Path, names: list[str]) -> list[str]:
                 " uid:1007, gid:100 or sid:S-1-5-21-1-2-3-1105"
             )
         if name in (EVERYONE, AUTHENTICATED):
-            raise ConfigError(f"{path}: {one!r} is no person and no group")
+            raise ConfigError(f"{path}: {one!r} is neither a person nor a group")
     return names
 
 

@@ -120,7 +120,7 @@ class TokenStore:
         return None if found is None else self.identity(found.name)
 
     def identity(self, name: str) -> Identity | None:
-        """The user and scope of the token with a name; None where there is none."""
+        """The user and scope of the token with a name; None if there is none."""
         found = next((one for one in self.all() if one.name == name), None)
         if found is None:
             return None

@@ -62,11 +62,11 @@ class Users:
         return self._kept.all()
 
     def find(self, name: str) -> User | None:
-        """The user of a name, in any case."""
+        """The user of a name, ignoring case."""
         return next((one for one in self.all() if one.name.lower() == name.lower()), None)
 
     def add(self, name: str, role: str, password: str) -> None:
-        """``password`` "": a user without one, who has tokens only. Raises ConfigError."""
+        """``password`` "": a user without a password, who has tokens only. Raises ConfigError."""
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"user name {name[:64]!r}: expected 1 to 64 letters, digits, '-', '_', '.', '@'"
@@ -145,7 +145,7 @@ def narrowed(scope: str, role: str) -> str:
 
 
 def new_password() -> str:
-    """A random one, 80 bits, to be told to a person."""
+    """A random password of 80 bits, to be shown to a person."""
     letters = "abcdefghjkmnpqrstuvwxyz23456789"
     return "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
 

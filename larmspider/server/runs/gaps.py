@@ -28,13 +28,13 @@ from larmspider.urls.patterns import Pattern, compile_pattern
 
 FOLDER = "gaps"
 KEPT_SECS = 86_400.0
-"""The file of a host that no request came to for a day goes."""
+"""A host's file is deleted after a day without a request to the host."""
 _PORTS = {"http": 80, "https": 443}
 
 
 def meetings(crawls: Mapping[str, Crawl]) -> dict[str, dict[str, set[str]]]:
-    """For each crawl the hosts (``wiki.example:80``, or EVERY_HOST) that it shares, and with which
-    crawls."""
+    """The shared hosts (``wiki.example:80``, or EVERY_HOST) of each crawl, and the other crawls
+    that reach each of these hosts."""
     found: dict[str, dict[str, set[str]]] = {name: {} for name in crawls}
     for one, other in combinations(crawls, 2):
         for host in shared_hosts(crawls[one], crawls[other]):

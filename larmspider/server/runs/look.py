@@ -1,4 +1,4 @@
-"""Looks at a crawl before it is kept: its first pages, and the links that its scope takes.
+"""Looks at a crawl before it is saved: its first pages, and the links that its scope accepts.
 
     look = Looks(home)
     found = await look.at(crawl, ports=[6080])           # ConfigError, HttpError
@@ -57,7 +57,7 @@ class Looks:
     async def at(self, crawl: Crawl, ports: Collection[int] = ()) -> LookAnswer:
         """Raises HttpError while another look goes on, or where the crawl cannot begin."""
         if self._busy.locked():
-            raise HttpError("Another look goes on: try again in a minute.", 409)
+            raise HttpError("Another look is running: try again in a minute.", 409)
         async with self._busy:
             folder = Path(tempfile.mkdtemp(dir=_made(self._home.path / FOLDER)))
             try:

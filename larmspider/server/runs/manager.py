@@ -49,9 +49,9 @@ GRACE_SECS = 300.0
 RETRY_SECS, MAX_RETRY_SECS = 60.0, 3_600.0
 """Waits before a crawl that was killed is continued: doubled each time, up to the second."""
 _RETRIED = ("killed", "temporary failure")
-"""Outcomes after which a crawl is continued by itself."""
+"""Outcomes after which a crawl is continued automatically."""
 _UNENDED = "has not ended yet"
-"""Says a crawl whose last visit again was broken off (preflight.py): it goes on without refresh."""
+"""Says a crawl whose last revisit was broken off (preflight.py): it goes on without refresh."""
 _ENOUGH = 1.1
 """Paused crawls continue once 1.1 times the limit of the disk is free."""
 
@@ -169,16 +169,16 @@ class Manager:
         waited, state.queued, state.held = bool(state.queued), "", True
         self._save(name)
         if name not in self._running:
-            return f"{name} does not wait any more" if waited else ""
+            return f"{name} no longer waits" if waited else ""
         self._running[name].signal(STOP)
-        return f"{name} stops; it goes on from there when it is started again"
+        return f"{name} stops; its next start continues from there"
 
     async def tell(self, directory: Path, act: str) -> None:
         """Send `pause` or `resume` to the crawl of a directory. Raises LarmspiderError."""
         await self._act(directory, act)
 
     def forget(self, name: str) -> None:
-        """Drop what is known of a crawl that was deleted."""
+        """Drop the state of a crawl that was deleted."""
         self._states.pop(name, None)
         self.facts.pop(name, None)
 
@@ -222,7 +222,7 @@ class Manager:
             self._start_queued(now)
 
     async def _share_gaps(self, entries: Mapping[str, CrawlEntry]) -> None:
-        """Write which crawls meet at which hosts, where a crawl file has changed."""
+        """Write the hosts that crawls share, if a crawl file has changed."""
         crawls = {name: one.crawl for name, one in entries.items() if one.crawl is not None}
         if crawls == self._crawls:
             return
@@ -276,7 +276,7 @@ class Manager:
         return in_window(hours, _utc(now), self._timetable(entry).zone)
 
     def _start_queued(self, now: float) -> None:
-        """Collections that are pushed to need no turn: who pushes does not wait for crawls."""
+        """Collections with pushed documents need no turn: their senders do not wait for crawls."""
         for name in self.queue:
             entry, is_push = self._entries[name], self._is_push(name)
             if not is_push and self._crawling >= self.settings.at_once:
@@ -369,7 +369,7 @@ class Manager:
             logger.warning("%s", self.disk_full)
         elif self.disk_full and free >= limit * _ENOUGH:
             self.disk_full = ""
-            logger.info("Enough disk is free again: crawls go on")
+            logger.info("Enough disk is free again: crawls continue")
         for name in self._running:
             state = self.state_of(name)
             if bool(self.disk_full) == state.paused_for_disk:

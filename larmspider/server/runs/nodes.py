@@ -70,7 +70,7 @@ class NodeClient:
         return self._json(f"{call}.json", urlencode(fields).encode())
 
     def log(self, job: str) -> str:
-        """The end of a job's log; "" where there is none."""
+        """The end of a job's log; "" if there is none."""
         path = f"logs/{PROJECT}/{SPIDER}/{quote(job)}.log"
         for last in (LOG_BYTES, 0):  # Twisted refuses the last bytes of a shorter file
             try:
@@ -83,9 +83,9 @@ class NodeClient:
         try:
             found = json.loads(self._ask(path, body))
         except (ValueError, RecursionError):
-            raise NodeError(f"node {self.name} answers, and not as scrapyd") from None
+            raise NodeError(f"node {self.name} answers, but not as scrapyd") from None
         if not isinstance(found, dict):
-            raise NodeError(f"node {self.name} answers, and not as scrapyd")
+            raise NodeError(f"node {self.name} answers, but not as scrapyd")
         if found.get("status") != "ok":
             raise NodeRefusedError(f"node {self.name}: {str(found.get('message'))[:500]}")
         return found
@@ -232,7 +232,7 @@ class Nodes:
         return run
 
     def adopt(self, name: str, crawl: Crawl, number: int) -> NodeRun | None:
-        """The run that another server has started; None where no job runs. Number 0: it is not
+        """The run that another server has started; None if no job runs. Number 0: it is not
         known."""
         try:
             clients = self._used(crawl)

@@ -3,7 +3,7 @@
     launcher = Launcher(home)
     running = launcher.start("wiki", number=7, refresh="due")
     running.status()                   # None while it runs
-    launcher.adopt("wiki", pid, born)  # of a server that has gone; None where nothing runs
+    launcher.adopt("wiki", pid, born)  # of a server that has gone; None if nothing runs
 
 The process holds the lock of its runs' folder: it inherits the open file. The lock is free once the
 process is gone, however it and the server end, and no crawl runs twice.
@@ -137,7 +137,7 @@ class Launcher:
         return crawl if crawl is not None and crawl.run.nodes else None
 
     def adopt(self, name: str, pid: int, born: int) -> Running | None:
-        """The crawl that another server has started; None where it does not run (any more)."""
+        """The crawl that another server has started; None if it does not run (any more)."""
         crawl = self._on_nodes(name)
         if crawl is not None and self._nodes is not None:
             return self._nodes.adopt(name, crawl, born)
@@ -175,7 +175,7 @@ def log_of(folder: Path, number: int) -> Path:
 
 
 def born_at(pid: int) -> int:
-    """When a process began, in ticks of the system; 0 where there is none. The system may give
+    """When a process began, in ticks of the system; 0 if there is none. The system may give
     the pid to another process later."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
@@ -186,7 +186,7 @@ def born_at(pid: int) -> int:
 
 def _pid_of(file: str) -> int:
     """The process of this user that crawls by a file, of many the one that starts the others; 0
-    where none is found."""
+    if none is found."""
     found = 0
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -1,6 +1,6 @@
 """Runs of a crawl: state, history and logs, each with a bound.
 
-HOME/runs/NAME/state.json     the run that goes on, the runs before, what waits
+HOME/runs/NAME/state.json     the present run, the runs before, what waits
 HOME/runs/NAME/7.log          what run 7 said
 """
 
@@ -52,7 +52,7 @@ class CrawlRuns(Struct, kw_only=True, omit_defaults=True):
     """The state of a crawl. ``done_until``: schedule times up to then are done. ``queued`` says
     why the crawl waits for a turn, "" if it does not. ``held``: an operator has stopped it, so
     that neither `watch` nor a retry starts it. ``complete``: a run has fetched all there was, so
-    that the next one visits again."""
+    that the next one revisits."""
 
     schedule: str = ""
     done_until: float = 0.0
@@ -79,7 +79,7 @@ def read_runs(folder: Path) -> CrawlRuns:
 
 
 def write_runs(folder: Path, runs: CrawlRuns) -> None:
-    """Raises ConfigError where the disk does not take it."""
+    """Raises ConfigError if the disk does not take it."""
     try:
         make_folder(folder)
         content = msgspec.json.encode(runs)
@@ -152,7 +152,7 @@ def _has_begun(directory: Path, began: float) -> bool:
 
 
 def _last_words(folder: Path, number: int) -> str:
-    """Why a run ended with an error, from its log; "" where it does not say."""
+    """Why a run ended with an error, from its log; "" if it does not say."""
     with suppress(OSError), log_of(folder, number).open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
         found: list[str] = SAYS.findall(log.read().decode("utf-8", "replace"))

@@ -52,7 +52,7 @@ def _in_force(request: WebRequest) -> tuple[str, Overrides]:
 
 
 def login(request: WebRequest) -> WebResponse:
-    """The form to sign in. Raises HttpError where a program asks for JSON."""
+    """The form to sign in. Raises HttpError if a program asks for JSON."""
     if request.text("format") == "json":
         raise HttpError("Sign in with the token first.", 401)
     target = request.text("next") or (

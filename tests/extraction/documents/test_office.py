@@ -228,7 +228,7 @@ def test_chunks_in_chunks_are_read_three_deep():
     assert read(nested(3)).text == "level2 level1 level0 innermost"
     page = read(nested(4))
     assert page.text == "level3 level2 level1 level0"
-    assert page.unread == "too-large: documents in documents are read 3 deep; what it holds is not"
+    assert page.unread == "too-large: documents in documents are read 3 levels deep, not deeper"
 
 
 def test_chunks_share_the_limits_of_their_document():

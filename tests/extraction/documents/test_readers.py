@@ -126,7 +126,7 @@ def test_archives_in_archives_are_read_three_deep(readers):
     page = read(corpus.bombs()["nested.zip"], "x.zip", readers)
     assert [part.name for part in page.parts] == ["6.zip", "6.zip/5.zip", "6.zip/5.zip/4.zip"]
     deepest = page.parts[-1].unread
-    assert deepest == "too-large: documents in documents are read 3 deep; what it holds is not"
+    assert deepest == "too-large: documents in documents are read 3 levels deep, not deeper"
     assert page.unread == f"{deepest} (6.zip/5.zip/4.zip)"
 
 
@@ -203,7 +203,7 @@ def test_chapters_are_found_where_a_list_of_a_book_is_wrong(files, readers):
 
 def test_what_is_no_archive_says_so(readers):
     page = read(b"\x01\x90\0" + b"\0" * 500, "x.zip", readers, "application/zip")
-    assert page.unread == "damaged: it is no archive"
+    assert page.unread == "damaged: it is not an archive"
     page = read(b"MZ\x90\0" + b"\0" * 500, "x.zip", readers, "application/zip")
     assert page.unread.startswith("binary:")
 
@@ -278,7 +278,7 @@ def picture(**options: object) -> bytes:
 def test_a_picture_without_tags_stays_binary(readers):
     for body in (picture(), b"\0" * 9, b""):
         page = readers.read_again("image/jpeg", body, "http://h/a")
-        assert (page.text, page.unread) == ("", "binary: image/jpeg is no document")
+        assert (page.text, page.unread) == ("", "binary: image/jpeg is not a document")
     page = readers.read_again("image/jpeg", picture(comment=b"a boat"), "http://h/a")
     assert (page.mime, page.text, page.unread) == ("image/jpeg", "a boat", "")
 

@@ -163,7 +163,7 @@ def test_an_archive_says_so_if_a_document_in_it_is_not_read(monkeypatch, mime, u
         (XLS, "too-long: it has more than", "text"),
         ("application/zip", "damaged: the zip file cannot be read", ""),
         ("message/rfc822", "no-text: it was read", ""),
-        ("image/jpeg", "binary: image/jpeg is no document", ""),
+        ("image/jpeg", "binary: image/jpeg is not a document", ""),
     ],
 )
 def test_tika_is_not_asked_where_it_finds_nothing_more(monkeypatch, mime, unread, text):

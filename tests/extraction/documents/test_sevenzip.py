@@ -96,5 +96,5 @@ def test_cut_and_overwritten_archives_end_in_an_outcome():
 def test_without_py7zr_another_reader_is_asked(monkeypatch):
     monkeypatch.setattr(sevenzip, "find_spec", lambda name: util.find_spec(f"no_{name}"))
     assert read(packed({"a.txt": b"word"})).unread.startswith(
-        "no-reader: nothing that is installed"
+        "no-reader: no installed reader supports it"
     )

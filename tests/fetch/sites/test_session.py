@@ -73,7 +73,7 @@ def test_the_form_is_filled_in_as_a_browser_does() -> None:
     [
         ([page("/in", "no form")], NOW + AGAIN_SECS, "login at /in: no form with the fields u, p"),
         ([page("/in", "gone", 404)], NOW + AGAIN_SECS, "login at /in: HTTP 404, no form with"),
-        ([page("/in", FORM.replace("post", "get"))], NOW + AGAIN_SECS, "its form is no POST"),
+        ([page("/in", FORM.replace("post", "get"))], NOW + AGAIN_SECS, "its form is not a POST"),
         ([page("/in", FORM.replace("/in", "//evil/"))], NOW + AGAIN_SECS, "to another origin"),
         (
             [page("/in", status=302, Location="https://sso/?ticket=canary")],
@@ -86,12 +86,12 @@ def test_the_form_is_filled_in_as_a_browser_does() -> None:
         (
             [page("/in", FORM), page("/in", "hm", 403)],
             inf,
-            "behind the form is HTTP 403, and not the text of login_check, 'Hello joe'",
+            "after the form came HTTP 403, and not the text of login_check, 'Hello joe'",
         ),
         (
             [page("/in", FORM), page("/in", "", 303, Location="/"), page("/", "welcome")],
             inf,
-            "login not proved: behind the form is not the text",
+            "login not proved: after the form came not the text",
         ),
     ],
 )

@@ -319,7 +319,7 @@ def test_killed_while_it_is_made_it_is_made_again(path, nth):
     except FormatError as error:
         pytest.fail(str(error))
     except CrawlDirError as error:
-        assert "only just being made" in str(error)  # noqa: PT017 - it may be whole
+        assert "is just being created" in str(error)  # noqa: PT017 - it may be whole
     backend = opened(path)
     assert backend.counts().discovered == 0
     backend.close()

@@ -505,7 +505,7 @@ def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path:
         lines = url_report(reader, politeness, key, walk.clock.now)
     assert lines[0] == "URL: queued"
     assert lines[1].startswith("held as one of /find?page=* of h:80, its budget is used up: 1")
-    assert "held by this (LARM_CLASS_PAGES); one in 20 of those whose turn" in lines[2]
+    assert "held by this (LARM_CLASS_PAGES); one in 20 is fetched" in lines[2]
     assert len(lines) == 8
     assert lines[3].startswith(f"not new: {H}/find?page=")
 
@@ -516,8 +516,8 @@ def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path:
         (
             Learning(),
             [
-                "put behind the other URLs of h:80, by 3 levels of 3, as such pages gave little"
-                " that is new: it is fetched after those that give more (LARM_TRAPS)"
+                "put behind the other URLs of h:80, by 3 levels of 3, because similar pages had"
+                " little new text (LARM_TRAPS)"
             ],
         ),
         (Learning(order=PageRank), []),

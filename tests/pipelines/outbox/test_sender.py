@@ -83,7 +83,7 @@ def test_pauses_have_an_end(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         sending()
     assert max(sending.waits) <= MAX_SECS * 1.25
-    assert (sending.cursor.offset, sending.cursor.trouble) == (0, "it takes nothing now")
+    assert (sending.cursor.offset, sending.cursor.trouble) == (0, "it accepts nothing now")
 
 
 def test_a_stop_keeps_what_was_not_taken(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_receiver_that_refuses_all_buries_nothing(
         sending()
     cursor = sending.cursor
     assert (cursor.offset, cursor.sent, cursor.dead) == (0, 0, 0)
-    assert re.match(r"it refuses all that it is sent \(\d+ entries\): (400|null)", cursor.trouble)
+    assert re.match(r"it refuses everything \(\d+ entries\): (400|null)", cursor.trouble)
     assert sending.waits[2] > sending.waits[0]
     assert not (sending.folder / dead_log("ShelfReceiver")).exists()
     sending.receiver.answer, sending.patience = lambda _: Sent(), 100

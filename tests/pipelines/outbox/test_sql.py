@@ -116,7 +116,7 @@ def test_tables_that_take_no_page_any_more_bury_nothing(
     database.connection.commit()
     Sender(receiver, tmp_path / FOLDER, wait).send_up_to(end)
     ((trouble, dead, sent),) = said
-    assert trouble.startswith("it refuses all that it is sent (9 entries): ")
+    assert trouble.startswith("it refuses everything (9 entries): ")
     assert (dead, sent) == (0, 0)
     receiver.connect()
     assert rows("SELECT count(*) FROM pages") == [(9,)]
@@ -177,7 +177,7 @@ def test_tables_of_others_are_left_alone(url: str) -> None:
         receiver.database.connect()
         receiver.database.connection.execute("CREATE TABLE pages (id integer)")
         receiver.database.connection.commit()
-        with pytest.raises(RefusedError, match="table pages is another one, without a column url"):
+        with pytest.raises(RefusedError, match="table pages has no column url"):
             receiver.connect()
     with closing(receiver_for(url)) as receiver, pytest.raises(RefusedError):
         receiver.connect()
@@ -196,8 +196,8 @@ def test_files_that_are_no_database_or_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database, " * 100)
     for path, kind, said in (
         (tmp_path / "x", RefusedError, "not a database"),
-        (tmp_path / "none" / "x", RefusedError, "none is no directory: expected a file in one"),
-        (tmp_path / "x" / "y", RefusedError, "x is no directory"),
+        (tmp_path / "none" / "x", RefusedError, "none is not a directory: expected a file in one"),
+        (tmp_path / "x" / "y", RefusedError, "x is not a directory"),
         (tmp_path, RefusedError, "it is a directory"),
     ):
         with closing(receiver_for(f"sqlite:{path}")) as one, pytest.raises(kind, match=said):

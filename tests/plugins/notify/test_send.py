@@ -54,7 +54,7 @@ def test_a_hostile_webhook_is_an_error_in_time(
         begun = time.monotonic()
         said = notified(f"http://joe:hook-c4nary@127.0.0.1:{server.port}/x", caplog)
         assert time.monotonic() < begun + 5
-    assert said.startswith("LARM_NOTIFY could not be told: ")
+    assert said.startswith("LARM_NOTIFY failed: ")
     assert "c4nary" not in said
     assert said.isprintable()
 
@@ -66,7 +66,7 @@ def test_a_webhook_sends_nobody_elsewhere(caplog: pytest.LogCaptureFixture) -> N
         with RawServer(lambda: [line.encode() + b"Content-Length: 0\r\n\r\n"]) as server:
             said = notified(f"http://127.0.0.1:{server.port}/x?token=hook-c4nary", caplog)
         assert other.asked == []
-    assert said == "LARM_NOTIFY could not be told: HTTP Error 302: Found"
+    assert said == "LARM_NOTIFY failed: HTTP Error 302: Found"
 
 
 def test_a_webhook_answer_is_not_read(caplog: pytest.LogCaptureFixture) -> None:

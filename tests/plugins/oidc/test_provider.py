@@ -134,7 +134,7 @@ NOW = int(time.time())
         ({"sub": 7}, "names no person"),
         ({"sub": "x" * 256}, "names no person"),
         ({"preferred_username": 7}, "no claim preferred_username"),
-        ({"preferred_username": "a\u202eb"}, "none of them invisible"),
+        ({"preferred_username": "a\u202eb"}, "all visible"),
         ({"groups": {"a": 1}}, "not a list of names"),
         ({"groups": [1]}, "not a list of names"),
         ({"groups": [f"g{n}" for n in range(2_001)]}, "is in 2,001 groups: expected at most"),

@@ -69,7 +69,7 @@ def test_what_is_refused(
     anna, eve = Person(console, oidc), Person(console, oidc)
     begun = anna.get("/oidc/start")
     back = anna.there.sign_in(begun.location, "anna")
-    assert "not begun in this browser" in eve.get(back).text
+    assert "started in another browser" in eve.get(back).text
     assert eve.get("/account").status == 303
     assert anna.get(back).status == 400  # the state was used up by the other browser
     begun = anna.get("/oidc/start")

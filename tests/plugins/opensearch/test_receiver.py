@@ -99,7 +99,7 @@ def test_a_document_that_cannot_be_read_now_is_not_taken_for_deleted(
 def test_an_answer_about_other_documents_is_none() -> None:
     action = _Action(0, "a", 1)
     for body in ({}, {"items": []}, {"items": [{"index": {"_id": "b", "status": 201}}]}, []):
-        with pytest.raises(AwayError, match="not one about the batch"):
+        with pytest.raises(AwayError, match="does not fit the batch"):
             _judge(body, [action])
 
 

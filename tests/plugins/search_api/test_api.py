@@ -129,10 +129,10 @@ PARSING, ILLEGAL, SHARD = (
 @pytest.mark.parametrize(
     ("body", "kind", "says"),
     [
-        (b"{", PARSING, "no JSON"),
-        (b"[" * 30_000, PARSING, "no JSON"),
+        (b"{", PARSING, "not valid JSON"),
+        (b"[" * 30_000, PARSING, "not valid JSON"),
         (b"[]", PARSING, "the body: expected an object"),
-        (b"\xff", PARSING, "no JSON"),
+        (b"\xff", PARSING, "not valid JSON"),
         ({}, PARSING, "unknown query []"),
         ({"query": 1}, PARSING, "[query]: expected"),
         (
@@ -167,7 +167,7 @@ PARSING, ILLEGAL, SHARD = (
             ILLEGAL,
             "expected 1 to 20",
         ),
-        ({"query": VPN, "aggs": {str(n): {} for n in range(11)}}, ILLEGAL, "10 are the most"),
+        ({"query": VPN, "aggs": {str(n): {} for n in range(11)}}, ILLEGAL, "at most 10"),
         ({"query": VPN, "highlight": 1}, PARSING, "[highlight]"),
         ({"query": VPN, "_source": 3}, PARSING, "[_source]"),
         (
@@ -178,7 +178,7 @@ PARSING, ILLEGAL, SHARD = (
         (
             {"query": {"query_string": {"query": "x" * 1_001}}},
             SHARD,
-            "1000 characters are the most",
+            "at most 1000 characters are allowed",
         ),
         ({"query": {"query_string": {"query": "{0} {x} title:"}}}, SHARD, "needs a value"),
         ({"query": {"query_string": {"query": "x" * 100_000}}}, ILLEGAL, "too long"),

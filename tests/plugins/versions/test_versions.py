@@ -56,7 +56,7 @@ def test_what_compact_took_away_says_so(crawl: CrawlDir) -> None:
     found = history(crawl, URL)
     assert [version.page is None for version in found.versions] == [True, True, False, False]
     assert b"rate is 3" in crawl.body(found.at(1_005)[1])
-    with pytest.raises(CrawlDirError, match="was taken away by scrapy compact"):
+    with pytest.raises(CrawlDirError, match="was deleted by scrapy compact"):
         found.at(1_001)
 
 
@@ -77,7 +77,7 @@ def test_what_was_taken_out_does_not_come_back(tmp_path: Path) -> None:
     stored.end()
     crawl = CrawlDir(stored.path)
     found = history(crawl, URL)
-    for when, why in ((1_001, "does not count since the page was taken out"), (1_002, "gone")):
+    for when, why in ((1_001, "does not count since the page was removed"), (1_002, "gone")):
         with pytest.raises(CrawlDirError, match=why):
             found.at(when)
     assert crawl.body(found.at(1_003)[1]) == b"second"

@@ -104,7 +104,7 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
         warc.write_bytes(whole[:20])
         ran = scrapy(*seed, "-s", "LARM_DIR=no", cwd=tmp_path)
         assert ran.status == 2
-        assert ran.err.splitlines()[-1].startswith(f"scrapy crawl: {warc}: it is damaged behind ")
+        assert ran.err.splitlines()[-1].startswith(f"scrapy crawl: {warc}: it is damaged after ")
         ran = scrapy("import", "none", "-s", "LARM_DIR=no", *FAST_OPTIONS, cwd=tmp_path)
         last = ran.err.splitlines()[-1]
         assert (ran.status, last) == (2, "scrapy import: none: there is no such file or folder")
@@ -116,7 +116,7 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
     [
         ("{root}/none.warc.gz", "there is no such file or folder"),
         ("{root}/out.warc.gz", "out.warc.gz: it leads out of LARM_FILE_ROOTS (docs/files.md)"),
-        ("{root}/a.warc http://wiki/", "http://wiki/: expected no other seeds beside WARC files"),
+        ("{root}/a.warc http://wiki/", "http://wiki/: expected WARC files as the only seeds"),
         ("{root}/../b.warc", "no file below LARM_FILE_ROOTS (docs/files.md)"),
     ],
 )
@@ -241,5 +241,5 @@ def test_an_import_ends_while_it_looks_through_an_archive(tmp_path: Path, number
             process.kill()
     last = (tmp_path / "log").read_text().splitlines()[-1]
     name = signal.Signals(number).name
-    assert last == f"scrapy import: ended by {name} before the archives were looked through"
+    assert last == f"scrapy import: ended by {name} before all archives were read"
     assert not (tmp_path / "crawl").exists()

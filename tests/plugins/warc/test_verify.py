@@ -78,7 +78,7 @@ def test_a_warc_file_that_lacks_its_end_is_filled_up(
         path.unlink()
     found = warc_found(tmp_path, starts[6])
     (damage,) = found.damages
-    assert not damage.mend, "--repair mends it"
+    assert not damage.mend, "--repair repairs it"
     whole = int(kept) if isinstance(kept, float | int) else 0
     lost = [] if kept == "folder" else [f"http://h/{number}" for number in range(whole, 6)]
     assert sorted(found.due.values()) == lost

@@ -78,7 +78,7 @@ class Properties:
         return value if isinstance(value, bytes) else b""
 
     def text_of(self, *tags: int) -> str:
-        """The first of these strings that is there."""
+        """The first existing string."""
         for tag in tags:
             if data := self.bytes_of(tag, STRING):
                 return data.decode("utf-16-le", "replace").partition("\0")[0]
@@ -103,7 +103,7 @@ class Properties:
         return value if isinstance(value, int) else 0
 
     def time_of(self, *tags: int) -> float | None:
-        """The first of these times that is there."""
+        """The first existing time."""
         for tag in tags:
             ticks = self.values.get((tag, TIME))
             if isinstance(ticks, int) and _EPOCH_TICKS < ticks < _LAST_TICKS:

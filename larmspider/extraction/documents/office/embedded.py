@@ -28,7 +28,7 @@ _PLAIN = frozenset(
         *(".tiff", ".svg", ".fntdata", ".odttf", ".wdp", ".xsd", ".rdf", ".svm", ".mp4", ".mp3"),
     )
 )
-"""Extensions of parts that are no documents; a file that has no others holds none."""
+"""Extensions of parts that are not documents; a file that has no others holds none."""
 _OLE_OBJECT = re.compile(rb'<[^<>]*"application/vnd\.sun\.star\.oleobject"[^<>]*>')
 _FULL_PATH = re.compile(rb'full-path="([^"]+)"')
 

@@ -65,7 +65,7 @@ _MAX_DIGITS = 100  # digits of a number, such as 1E+300 in the format 0
 
 
 def shown(value: float, code: str, *, since_1904: bool = False) -> str:
-    """ "" where the format shows nothing, or is not known."""
+    """ "" if the format shows nothing, or is not known."""
     return formatter(code, since_1904=since_1904)(value)
 
 

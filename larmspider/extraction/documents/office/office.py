@@ -178,7 +178,7 @@ class PartTexts:
         kind = document_type(data, name)
         if is_word(kind):
             if self._depth == MAX_DEPTH:
-                why = f"documents in documents are read {MAX_DEPTH} deep; what it holds is not"
+                why = f"documents in documents are read {MAX_DEPTH} levels deep, not deeper"
                 raise Unread(Outcome.TOO_LARGE, why)
             within = Package(ZipReader(data, self._package.archive.budget))
             _read(within, self._builder, self._depth + 1)

@@ -182,7 +182,7 @@ def _has_text(branch: Any) -> bool:
 
 
 def _take_apart(root: Any) -> list[Any]:
-    """Remove the elements that are no text of the paragraph around them. A box parts words."""
+    """Remove the elements that are not text of the paragraph around them. A box parts words."""
     apart = [element for element in root.iter(*_APART) if element is not root]
     for element in apart:
         space = etree.Element(_READING if element.tag == _READING else W + "br")

@@ -4,7 +4,7 @@
     package.main                        # "word/document2.xml": the document by _rels/.rels
     package.related(package.main)       # Relationship("r1", "header", "word/kopf.xml"), ...
 
-A backslash in a name is a slash, and names are equal in any case. A target outside of the package
+A backslash in a name is a slash, and names are equal ignoring case. A target outside of the package
 is a link, and stays unopened. The usual names of parts count where relationships are missing.
 """
 
@@ -57,7 +57,7 @@ class Relationship(NamedTuple):
 
 
 class Package:
-    """``main`` is "" where no part is called the document."""
+    """``main`` is "" if no part is called the document."""
 
     def __init__(self, archive: ZipReader) -> None:
         self.archive = archive
@@ -71,7 +71,7 @@ class Package:
             self.main = next(filter(None, map(self.name, _MAINS)), "")
 
     def name(self, part: str) -> str:
-        """The name in the zip file; "" where there is no such part."""
+        """The name in the zip file; "" if there is no such part."""
         return self._names.get(_key(part), "")
 
     def names(self, folder: str | tuple[str, ...]) -> list[str]:

@@ -251,7 +251,8 @@ def _notes(letters: _Letters, text: str) -> Iterator[int]:
 
 
 def _cells(letters: _Letters, text: str) -> Iterator[int]:
-    """Where one cell ends and the next one begins, without a gap, as the first is cut off there."""
+    """Where a cell ends and the next one begins without a gap, because the first cell is cut off
+    there."""
     return (
         at
         for at in map(re.Match.start, _LETTERS.finditer(text))
