@@ -14,10 +14,10 @@ from scrapy.settings import Settings
 
 from docs.reference import pages
 from larmspider import options, stats
-from larmspider.access.lists import reader_of_groups
+from larmspider.access.lists import AUTHENTICATED, EVERYONE
 from larmspider.crawl.log_index.update import SOUND
 from larmspider.errors import ConfigError
-from larmspider.extraction import formats
+from larmspider.extraction import body_type, formats
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.reading import Unread
 from larmspider.frontier.frontier import Frontier
@@ -27,10 +27,13 @@ from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import BreadthFirst
 from larmspider.index.access import Access
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
 from larmspider.pipelines.outbox.receiver import AwayError, Sent
 from larmspider.reports.explain import filters
+from larmspider.search import operators, query, ranking
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from larmspider.urls import media_types
@@ -109,7 +112,7 @@ EXAMPLES = re.findall(
 )
 """CONTRIBUTING.md's, in the order of the page."""
 (
-    DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE, SLOW_HOSTS, BOARDS,
+    DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE, YEAR, SLOW_HOSTS, BOARDS,
     BOARD_SETTINGS,
 ) = EXAMPLES  # fmt: skip
 
@@ -123,12 +126,36 @@ def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setitem(media_types._READERS, mime, f"{module}_example")
     monkeypatch.setitem(media_types._BY_EXTENSION, names, mime)
     body = b"1\r\n00:00:01,000 --> 00:00:02,500\r\nTides: http://h/tides\r\n"
-    assert formats.media_type("application/octet-stream", body, "/talk.srt") == "text/plain"
+    assert formats.media_type("text/plain", body, "/talk.srt") == "text/plain"
+    textual = {*body_type.TEXTUAL, f"{module}_example"}
+    monkeypatch.setattr(body_type, "TEXTUAL", textual)
+    monkeypatch.setattr(body_type, "PLAIN_NAMES", {*body_type.PLAIN_NAMES, mime})
+    for said in ("", "application/octet-stream", "text/plain", mime):
+        assert formats.media_type(said, body, "/talk.srt") == mime
     page = parts.read(mime, body, "http://h/talk.srt", None)
     links = [link.url for link in page.links]
     assert (page.text, links) == ("Tides: http://h/tides", ["http://h/tides"])
     with pytest.raises(Unread, match="no subtitles"):
         parts.read(mime, b"x", "http://h/talk.srt", None)
+
+
+def test_the_operator_of_the_guide_finds_pages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the list of operators, as any other."""
+    code = dict(vars(operators))
+    exec(YEAR, code)
+    monkeypatch.setattr(ranking, "OPERATORS", {**operators.OPERATORS, "year": code["year"]})
+    monkeypatch.setattr(query, "FIELDS", (*query.FIELDS, "year"))
+    with IndexWriter(tmp_path) as writer:
+        for year, fetched in ((2023, 1_700_000_000.0), (2024, 1_720_000_000.0)):
+            url = f"http://h/{year}"
+            writer.add(Page(url, normalized=url, text="tide", body=b"%d" % year, fetched=fetched))
+        writer.commit()
+    searcher = Searcher.open(tmp_path)
+    found = {typed: [hit.url for hit in searcher.search(typed).hits]
+             for typed in ("tide year:2024", "tide -year:2024", "tide year:2022")}  # fmt: skip
+    assert [*found.values()] == [["http://h/2024"], ["http://h/2023"], []]
 
 
 def test_the_filter_of_the_guide_does_something() -> None:
@@ -159,6 +186,7 @@ def test_the_examples_of_the_guide_work_in_a_crawl(
     bodies = [b"<html lang=de><a href=/a>a</a><a href=/drafts/b>b</a>", b"<html lang=en>a"]
     server = scripted_server({"/": (200, html, bodies[0]), "/a": (200, html, bodies[1])})
     settings = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]
+    settings += ["-s", "LARM_OUTBOX_END_SECS=300"]  # a busy machine may take long to start a sender
     start = ["-a", f"start={server.url('/')}"]
     ran = scrapy(
         "crawl", "intranet", *start, *settings, cwd=tmp_path, settings_module="guide_settings"
@@ -187,7 +215,9 @@ def test_the_connector_of_the_guide_reads_documents_and_rights(tmp_path: Path) -
 
     def found_by(group: str) -> set[str]:
         whole = Searcher.open(tmp_path / "crawl" / "index")
-        seen = whole.seen_by(Access(("file://",), (), reader_of_groups([group])))
+        seen = whole.seen_by(
+            Access(("file://",), (), frozenset({EVERYONE, AUTHENTICATED, f"group:{group}"}))
+        )
         return {hit.url for hit in seen.search(SearchRequest("harbour", 10)).hits}
 
     def run(**arguments: str) -> Ran:
@@ -263,6 +293,35 @@ def test_no_stats_key_is_written_out_in_the_code() -> None:
             assert '"larm/' not in path.read_text("utf-8"), path
 
 
+STEPS = re.findall(
+    r"^ +([\w/]+\.py): (\w+(?:\(\), \w+)*)(?:\(\))?(?= |$)",
+    (DOCS.parent / "ARCHITECTURE.md").read_text("utf-8"),
+    re.MULTILINE,
+)
+"""The files of its pictures that name the functions, or the class, that run."""
+
+
+@pytest.mark.parametrize(("path", "named"), STEPS)
+def test_a_picture_names_what_exists(path: str, named: str) -> None:
+    source = (DOCS.parent / "larmspider" / path).read_text("utf-8")
+    for name in named.split("(), "):
+        assert re.search(rf"^ *(?:async )?(?:def|class) {name}\b", source, re.MULTILINE), name
+
+
+def test_the_picture_has_each_filter_in_order() -> None:
+    """As the settings list them, with the helpers beside them left out."""
+    text = (DOCS.parent / "ARCHITECTURE.md").read_text("utf-8")
+    picture = text[text.index("    filters, in this order") : text.index("    queue\n")]
+    shown = re.findall(r"^ {6}middlewares/(\w+)\.py", picture, re.MULTILINE)
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    numbers = settings.getdict("SPIDER_MIDDLEWARES")
+    paths = sorted((path for path, at in numbers.items() if at), key=lambda p: -numbers[p])
+    modules = [path.split(".")[-2] for path in paths if path.startswith("larmspider.middlewares")]
+    others = {"sources", "revisits", "copies", "acknowledge"}
+    assert shown == [name for name in modules if name not in others]
+
+
 PAGES = [*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.parent.glob("benchmarks/*.md")]
 
 
@@ -292,7 +351,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
     ]
     known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
     examples = {"drafts.py", "language_log.py", "shelf.py", "subtitles.py", "slow_hosts.py"}
-    examples |= {"boards.py"}
+    examples |= {"boards.py", "mine.py"}
     examples |= {f"larmspider/plugins/languages/{name}.py" for name in ("__init__", "store")}
     for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
         assert any(path.endswith(f"/{name}") for path in known), name

@@ -86,7 +86,8 @@ class PrivateRedis:
         self, folder: Path, *, fresh: bool = False, stopped: Callable[[], bool] = bool
     ) -> None:
         self.folder, self.fresh, self.stopped = folder, fresh, stopped
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        """The server that this run has started."""
         self._taken_over: socket.socket | None = None
         """A connection to a server that an earlier run has started: it ends with the server."""
         self._short: Path | None = None
@@ -121,7 +122,7 @@ class PrivateRedis:
         return self
 
     def __exit__(self, *error: object) -> None:
-        process = self._process
+        process = self.process
         try:
             self.stop()
             if process is not None and process.returncode == 0:
@@ -204,7 +205,7 @@ class PrivateRedis:
         log = self.folder / LOG
         self._log_begins = log.stat().st_size if log.exists() else 0
         arguments = [word for name, value in _CONFIG.items() for word in (f"--{name}", value)]
-        self._process = subprocess.Popen(  # noqa: S603 - the program of find_program(), our arguments
+        self.process = subprocess.Popen(  # noqa: S603 - the program of find_program(), our arguments
             [program, *arguments, "--unixsocket", REDIS_SOCKET],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -214,11 +215,11 @@ class PrivateRedis:
         )
 
     def _wait(self, program: str) -> None:
-        assert self._process is not None
+        assert self.process is not None
         deadline = time.monotonic() + START_SECS
         try:
             while not self._answers():
-                if self._process.poll() is not None or time.monotonic() > deadline:
+                if self.process.poll() is not None or time.monotonic() > deadline:
                     damaged = (self.folder / _DATA).exists()
                     mend = f". If its data is damaged, {rebuilt(self.folder)}" if damaged else ""
                     raise CrawlDirError(
@@ -245,8 +246,8 @@ class PrivateRedis:
         return f"{message}: started again"
 
     def _how_it_ended(self) -> str:
-        if self._process is not None:
-            if (status := self._process.poll()) is None:
+        if self.process is not None:
+            if (status := self.process.poll()) is None:
                 return ""
             named = signal.Signals(-status).name if status < 0 else ""
             return f" by {named}" if named else f" with status {status}"
@@ -280,7 +281,7 @@ class PrivateRedis:
 
     def stop(self) -> None:
         """Let the server write its data and end. May be called twice."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             process.send_signal(signal.SIGTERM)
             try:

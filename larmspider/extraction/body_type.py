@@ -154,11 +154,12 @@ _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 browser then opens Office."""
 _SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "sevenzip", "tnef", "unknown"}
 """Readers of formats that are not text: a text under their type is something else."""
-_TEXTUAL = frozenset(
+TEXTUAL = frozenset(
     ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
 )
+"""Readers of formats that are text without a signature: there the name of the file counts."""
 _EXCEL = "application/vnd.ms-excel"
-_PLAIN_NAMES = frozenset(
+PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
     | {"text/calendar", "text/x-vcalendar", "text/vcard"}
 )
@@ -321,7 +322,7 @@ def _unsaid(mime: str, body: bytes, name: str, *, said: bool) -> str:
         return mime if mime in DOWNLOADS and not named else "text/html"
     if is_text(body):
         return _text(name, body)
-    if named and module_of(named) not in _TEXTUAL and not is_closed(named):
+    if named and module_of(named) not in TEXTUAL and not is_closed(named):
         return named
     return mime if said else UNKNOWN
 
@@ -331,7 +332,7 @@ def _text(name: str, body: bytes) -> str:
     named = type_by_name(name)
     if module_of(named) == "spreadsheet":
         return _table(body)
-    if named and named != "text/plain" and module_of(named) in _TEXTUAL:
+    if named and named != "text/plain" and module_of(named) in TEXTUAL:
         return named
     if _MBOX.match(body, 0, _MAIL_HEAD_BYTES):
         return MBOX
@@ -366,7 +367,7 @@ def _table(body: bytes) -> str:
 def _plain(name: str, body: bytes) -> str:
     """The type of a text that is declared as text/plain."""
     named = type_by_name(name)
-    is_named = named in _PLAIN_NAMES and (named != XML or _begins_as_xml(body))
+    is_named = named in PLAIN_NAMES and (named != XML or _begins_as_xml(body))
     return named if is_named else "text/plain"
 
 

@@ -122,7 +122,8 @@ class HelperProcess:
         self._program, self._fds = program, fds
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._path = ChildPath()
-        self._child: subprocess.Popen[bytes] | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+        """The process from `started` to `end`."""
         self.status: int | None = None
         """The exit status of the last process that ended before it had answered."""
         self.cpu_secs = 0.0
@@ -155,16 +156,16 @@ class HelperProcess:
 
     def kill(self) -> None:
         """Kill the process, from another thread: `ask` raises."""
-        if (child := self._child) is not None:
+        if (child := self.child) is not None:
             child.kill()
 
     def started(self) -> subprocess.Popen[bytes]:
         """The process. Raises ExtractionStopped."""
-        if self._child is not None and self._child.poll() is not None:
+        if self.child is not None and self.child.poll() is not None:
             self.end()
-        if self._child is None and not self.closed:
+        if self.child is None and not self.closed:
             start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
-            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+            self.child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
                 [sys.executable, "-W", "ignore", "-c", start],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -172,14 +173,14 @@ class HelperProcess:
                 pass_fds=(*self._path.fds, *self._fds),
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
-        if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
+        if self.child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
             self.end()
             raise ExtractionStopped("the crawl is being stopped")
-        return self._child
+        return self.child
 
     def end(self) -> int | None:
         """End the process, if it has not ended; its exit status."""
-        child, self._child = self._child, None
+        child, self.child = self.child, None
         if child is None:
             return None
         if child.returncode is None and hasattr(os, "killpg"):  # with its own children

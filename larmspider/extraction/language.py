@@ -71,9 +71,10 @@ _PROGRAM = (
 class Languages:
     """Finds the languages of one crawl's pages, and remembers which hosts are not believed."""
 
-    def __init__(self, languages: Sequence[str]) -> None:
-        """No ``languages``: none is guessed, all pages are believed."""
-        self._guesser = Guesser(languages) if languages else None
+    def __init__(self, languages: Sequence[str], guesser: Guesser | None = None) -> None:
+        """No ``languages``: none is guessed, all pages are believed. ``guesser``: in place of one
+        of its own."""
+        self.guesser = guesser or (Guesser(languages) if languages else None)
         self._likely = frozenset(languages)
         self._saying: dict[str, int] = {}  # pages of a host that said their language
         self._wrong: dict[str, int] = {}
@@ -90,8 +91,8 @@ class Languages:
 
     def start(self) -> None:
         """Start the process that guesses, so that the first page does not wait for its model."""
-        if self._guesser is not None:
-            self._guesser.start()
+        if self.guesser is not None:
+            self.guesser.start()
 
     async def of(self, page: Page) -> str | None:
         """The language of ``page``, a tag, or None. Notes the language of its parts in them. Raises
@@ -99,28 +100,28 @@ class Languages:
         if usual := self._usual(page):
             return usual
         self._spell(page)
-        if self._guesser is not None:
+        if self.guesser is not None:
             for part in _silent(page):
-                guessed, sure = await self._guesser.guess(sample(part.text))
+                guessed, sure = await self.guesser.guess(sample(part.text))
                 part.language = guessed if sure >= _SURE else None
         text = self._doubtful(page)
-        if text is None or self._guesser is None:
+        if text is None or self.guesser is None:
             return page.language
-        return self._judged(page, *await self._guesser.guess(text))
+        return self._judged(page, *await self.guesser.guess(text))
 
     def of_now(self, page: Page) -> str | None:
         """`of` for a thread that may wait, one at a time."""
         if usual := self._usual(page):
             return usual
         self._spell(page)
-        if self._guesser is not None:
+        if self.guesser is not None:
             for part in _silent(page):
-                guessed, sure = self._guesser.guess_now(sample(part.text))
+                guessed, sure = self.guesser.guess_now(sample(part.text))
                 part.language = guessed if sure >= _SURE else None
         text = self._doubtful(page)
-        if text is None or self._guesser is None:
+        if text is None or self.guesser is None:
             return page.language
-        return self._judged(page, *self._guesser.guess_now(text))
+        return self._judged(page, *self.guesser.guess_now(text))
 
     def _usual(self, page: Page) -> str | None:
         """The usual language of the host, where a page says none and its words are in that."""
@@ -138,7 +139,7 @@ class Languages:
 
     def _doubtful(self, page: Page) -> str | None:
         """The text for a guess; None: the declared language counts."""
-        if self._guesser is None or len(page.text) < SHORTEST or _is_list_of_parts(page):
+        if self.guesser is None or len(page.text) < SHORTEST or _is_list_of_parts(page):
             return None
         if not self._is_doubtful(page.url.split("/", 3)[2], page.language):
             return None
@@ -173,22 +174,22 @@ class Languages:
 
     def close(self) -> None:
         """May be called twice."""
-        if self._guesser is not None:
-            self._guesser.close()
+        if self.guesser is not None:
+            self.guesser.close()
 
 
 class Guesser:
     """The process that guesses; one text after the other. Either `guess` or `guess_now` is used."""
 
     def __init__(self, languages: Sequence[str]) -> None:
-        self._process = HelperProcess(_PROGRAM.format(languages=tuple(languages)), "language")
+        self.process = HelperProcess(_PROGRAM.format(languages=tuple(languages)), "language")
         self._failed = 0  # times in a row
         self._answers: Answers | None = None
         self._opening = asyncio.Lock()
 
     def start(self) -> None:
         """Start the process. An error here comes again at the first text, and is reported then."""
-        self._process.pool.submit(self._process.started)
+        self.process.pool.submit(self.process.started)
 
     async def guess(self, text: str) -> tuple[str, float]:
         """The most likely language, and how sure that is, from 0 to 1. Raises ExtractionStopped.
@@ -205,19 +206,19 @@ class Guesser:
             if self._answers is answers:  # the first of the waiting callers
                 self._answers = None
                 self._note_failure()
-                if not self._process.closed:  # in its thread, which also starts the next process
+                if not self.process.closed:  # in its thread, which also starts the next process
                     loop = asyncio.get_running_loop()
-                    await loop.run_in_executor(self._process.pool, self._process.end)
+                    await loop.run_in_executor(self.process.pool, self.process.end)
         return "", 0.0
 
     async def _open(self) -> Answers:
         """Raises ExtractionStopped."""
         async with self._opening:
-            if self._answers is None or self._process.closed:
+            if self._answers is None or self.process.closed:
                 loop = asyncio.get_running_loop()
-                if self._process.closed:
+                if self.process.closed:
                     raise ExtractionStopped("the crawl is being stopped")
-                child = await loop.run_in_executor(self._process.pool, self._process.started)
+                child = await loop.run_in_executor(self.process.pool, self.process.started)
                 self._answers = await Answers.of(child)
             return self._answers
 
@@ -225,7 +226,7 @@ class Guesser:
         """`guess` for a thread that may wait, one at a time."""
         while self._failed < _TRIED:
             with suppress(EOFError, OSError):
-                language, sure = self._process.ask(text)
+                language, sure = self.process.ask(text)
                 self._failed = 0
                 return primary(language), sure
             self._note_failure()
@@ -240,7 +241,7 @@ class Guesser:
         """End the process. May be called twice."""
         if self._answers is not None:
             self._answers.close()
-        self._process.close()
+        self.process.close()
 
 
 def _silent(page: Page) -> list[Part]:

@@ -140,7 +140,7 @@ class ExtractionProcess(HelperProcess):
         return found
 
     def started(self) -> subprocess.Popen[bytes]:
-        before, child = self._child, super().started()
+        before, child = self.child, super().started()
         if child is not before:
             self._reported = 0.0
         return child

@@ -34,20 +34,20 @@ class Simhasher:
     """Answers in the order in which it was asked."""
 
     def __init__(self) -> None:
-        self._process = HelperProcess(_PROGRAM, "simhash")
+        self.process = HelperProcess(_PROGRAM, "simhash")
         self._done = self._failed = 0
 
     def submit(self, texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
         """The simhash of each text, and the spans of navigation in it; never fails."""
         first = [(host, text[:MAX_BYTES]) for host, text in texts]
-        return self._process.pool.submit(self._of, first)
+        return self.process.pool.submit(self._of, first)
 
     def _of(self, texts: list[tuple[str, str]]) -> list[Compared]:
         self._done += len(texts)
         is_little = self._done <= DONE_HERE and sum(len(text) for _, text in texts) <= SHORT
         if not is_little and self._failed < _TRIED:
             try:
-                answer = self._process.ask(texts)
+                answer = self.process.ask(texts)
             except (EOFError, OSError):
                 self._failed += 1
                 if self._failed == _TRIED:
@@ -60,8 +60,8 @@ class Simhasher:
 
     def close(self) -> None:
         """Texts that wait are done first. May be called twice."""
-        self._process.pool.shutdown(wait=True)
-        self._process.close()
+        self.process.pool.shutdown(wait=True)
+        self.process.close()
 
     def __enter__(self) -> Self:
         return self

@@ -54,10 +54,9 @@ REFRESH_ORDERS = ("value",)
 """LARM_REFRESH_ORDER."""
 
 GROUP_BY = ("host", "address")
+"""LARM_GROUP_BY: what hosts share their pace."""
 FILES_PACE = HostPace(FILES, delay=0.0, connections=4)
 """The pace of files without LARM_HOST_RULES: a disk needs no rest."""
-"""LARM_GROUP_BY: what hosts share their pace."""
-
 
 _RULE_FIELDS = ("delay", "connections", "budget", "window", "nofollow")
 

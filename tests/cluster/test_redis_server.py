@@ -88,7 +88,7 @@ def test_one_that_was_left_behind_is_taken_over(tmp_path: Path, fresh: bool) -> 
     """Its starter was killed; the next command ends it."""
     left = PrivateRedis(tmp_path / "redis")
     left.__enter__()
-    assert left._process is not None
+    assert left.process is not None
     with redis.Redis.from_url(left.url) as client:
         client.set("kept", 1)
     with pytest.raises(CrawlDirError, match="in use"), PrivateRedis(tmp_path / "redis"):
@@ -100,7 +100,7 @@ def test_one_that_was_left_behind_is_taken_over(tmp_path: Path, fresh: bool) -> 
         redis.Redis.from_url(server.url) as client,
     ):
         assert client.get("kept") == (None if fresh else b"1")
-    assert left._process.wait(30) == 0
+    assert left.process.wait(30) == 0
 
 
 def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
@@ -108,15 +108,15 @@ def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
     error, as with an own one."""
     left = PrivateRedis(tmp_path / "redis")
     left.__enter__()
-    assert left._process is not None
+    assert left.process is not None
     assert left._lock is not None
     with redis.Redis.from_url(left.url) as client:
         client.set("kept", 1)
     left._lock.close()
     with PrivateRedis(tmp_path / "redis") as server:
         assert server.tend() == ""
-        left._process.kill()
-        left._process.wait()
+        left.process.kill()
+        left.process.wait()
         until(lambda: server.tend().endswith("left by an earlier run: started again"))
         until(server._answers)
         with redis.Redis.from_url(server.url) as client:
@@ -125,9 +125,9 @@ def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
         log = (tmp_path / "redis" / LOG).read_text()
         assert log.count("ready to accept connections") == 2
         server._restarts = RESTARTS
-        assert server._process is not None
-        server._process.kill()
-        server._process.wait()
+        assert server.process is not None
+        server.process.kill()
+        server.process.wait()
         with pytest.raises(CrawlDirError, match="ended by SIGKILL, after 5 restarts"):
             server.tend()
 
@@ -137,7 +137,7 @@ def test_a_start_that_is_not_waited_for_leaves_nothing(tmp_path: Path) -> None:
     server = PrivateRedis(tmp_path / "redis", stopped=lambda: True)
     with pytest.raises(StartStopped), server:
         pass
-    assert server._process is None
+    assert server.process is None
     with PrivateRedis(tmp_path / "redis"):
         pass
 

@@ -35,12 +35,12 @@ class Frontier:
 
     def __init__(self) -> None:
         self.notes = {
-            note_of("a:80"): self._packed("missing", range(3)),
-            note_of("b:80"): self._packed("scope", range(2)),
+            note_of("a:80"): self.packed("missing", range(3)),
+            note_of("b:80"): self.packed("scope", range(2)),
         }
 
     @staticmethod
-    def _packed(seen: str, numbers: Iterable[int]) -> bytes:
+    def packed(seen: str, numbers: Iterable[int]) -> bytes:
         waiting = {
             bytes([n]) * 16: Waiting(f"http://h/{n}", seen, "why", 1.8e9, "brake") for n in numbers
         }
@@ -69,7 +69,7 @@ def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was not shown yet"):
         approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
     remember_shown(tmp_path, lists)
-    frontier.notes[note_of("a:80")] = frontier._packed("missing", range(4))
+    frontier.notes[note_of("a:80")] = frontier.packed("missing", range(4))
     changed = what_waits(frontier, 1.8e9)
     with pytest.raises(ConfigError, match="has changed since it was shown"):
         approve([tmp_path], "a:80", changed, shown_in(tmp_path).get("a:80"))

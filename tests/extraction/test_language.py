@@ -45,9 +45,7 @@ def guesser() -> Iterator[Guesser]:
 
 @pytest.fixture
 def languages(guesser: Guesser) -> Languages:
-    found = Languages(())
-    found._guesser, found._likely = guesser, frozenset(("de", "en", "fr"))
-    return found
+    return Languages(("de", "en", "fr"), guesser)
 
 
 def of(languages: Languages, text: str, said: str | None = None, host: str = "h") -> str | None:
@@ -79,7 +77,7 @@ def test_pages_in_the_usual_language_of_a_host_are_not_guessed(
     languages: Languages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others are: in another language or in two, lists of names, and pages of other hosts."""
-    guesser = languages._guesser
+    guesser = languages.guesser
     assert guesser is not None
     guessed: list[str] = []
     guess = guesser.guess_now
@@ -131,9 +129,9 @@ def test_the_process_is_started_before_the_first_page() -> None:
     languages = Languages(("de", "en"))
     languages.start()
     languages.start()  # of one crawl that begins twice there is one
-    assert languages._guesser is not None
-    languages._guesser._process.pool.shutdown(wait=True)
-    child = languages._guesser._process._child
+    assert languages.guesser is not None
+    languages.guesser.process.pool.shutdown(wait=True)
+    child = languages.guesser.process.child
     assert child is not None
     assert child.poll() is None
     languages.close()
@@ -142,8 +140,8 @@ def test_the_process_is_started_before_the_first_page() -> None:
 
 def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     guesser.guess_now(GERMAN)
-    assert guesser._process._child is not None
-    guesser._process._child.kill()
+    assert guesser.process.child is not None
+    guesser.process.child.kill()
     assert guesser.guess_now(GERMAN)[0] == "de"
 
 
@@ -158,8 +156,8 @@ def test_pages_are_guessed_beside_each_other(monkeypatch: pytest.MonkeyPatch) ->
         pages = [Page("http://h/", text=text) for text in texts]
         try:
             assert await languages.of(pages[0]) == "de"
-            assert languages._guesser is not None
-            child = languages._guesser._process._child
+            assert languages.guesser is not None
+            child = languages.guesser.process.child
             assert child is not None
             child.send_signal(signal.SIGSTOP)
             asked = [asyncio.ensure_future(languages.of(page)) for page in pages]
@@ -172,14 +170,14 @@ def test_pages_are_guessed_beside_each_other(monkeypatch: pytest.MonkeyPatch) ->
             asked = [asyncio.ensure_future(languages.of(page)) for page in pages]
             await asyncio.sleep(0.1)
             child.kill()
-            end, ended = languages._guesser._process.end, []
+            end, ended = languages.guesser.process.end, []
 
             def slow_end() -> int | None:
                 ended.append(child)
                 time.sleep(0.2 if len(ended) == 1 else 0)
                 return end()
 
-            monkeypatch.setattr(languages._guesser._process, "end", slow_end)
+            monkeypatch.setattr(languages.guesser.process, "end", slow_end)
             async with asyncio.timeout(60):
                 assert await asyncio.gather(*asked) == ["de", "en"] * 20
         finally:
@@ -198,7 +196,7 @@ def test_a_stop_ends_the_guesses_under_way(started: bool) -> None:
         asked = asyncio.ensure_future(guesser.guess(GERMAN))
         await asyncio.sleep(0)
         if started:  # and the event loop does not know yet
-            guesser._process.pool.submit(int).result()
+            guesser.process.pool.submit(int).result()
         guesser.close()
         with pytest.raises(ExtractionStopped):
             await asked

@@ -114,9 +114,9 @@ def test_a_process_that_dies_is_replaced(process: Process) -> None:
             page = await read(process)
             assert page is not None
             titles.append(page.title)
-            assert process._child is not None
-            os.kill(process._child.pid, signal.SIGKILL)
-            process._child.wait()
+            assert process.child is not None
+            os.kill(process.child.pid, signal.SIGKILL)
+            process.child.wait()
             assert await read(process) is None
         return titles
 
@@ -130,9 +130,9 @@ def test_nothing_more_is_written_to_a_process_that_died(
 
     async def killed() -> list[Page | None]:
         await read(process)
-        assert process._child is not None
-        process._child.kill()
-        process._child.wait()
+        assert process.child is not None
+        process.child.kill()
+        process.child.wait()
         return await asyncio.gather(*(read(process) for _ in range(WAITING)))
 
     assert run(process, killed())[0] is None
@@ -178,8 +178,8 @@ def test_a_process_that_gives_no_answer_is_ended(process: Process) -> None:
 
     async def stopped() -> None:
         await read(process)
-        assert process._child is not None
-        process._child.send_signal(signal.SIGSTOP)
+        assert process.child is not None
+        process.child.send_signal(signal.SIGSTOP)
         process.seconds = 0.01
         assert await read(process) is None
         process.seconds = 30
@@ -197,15 +197,15 @@ def test_a_new_process_is_started_behind_the_end_of_the_old_one(
     end, ended = process.end, []
 
     def slow_end() -> int | None:
-        ended.append(process._child)
+        ended.append(process.child)
         time.sleep(0.2 if len(ended) == 1 else 0)
         return end()
 
     async def killed() -> Page | None:
         await read(process)
-        assert process._child is not None
-        process._child.kill()
-        process._child.wait()
+        assert process.child is not None
+        process.child.kill()
+        process.child.wait()
         monkeypatch.setattr(process, "end", slow_end)
         late = asyncio.ensure_future(read(process))
         while process._opening is not None:
@@ -231,7 +231,7 @@ def test_closing_ends_the_process_and_what_it_reads(process: Process) -> None:
         process.close()
 
     run(process, close_meanwhile())
-    assert process._child is None
+    assert process.child is None
 
 
 @pytest.mark.parametrize(

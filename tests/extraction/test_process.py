@@ -63,9 +63,9 @@ def test_one_process_reads_one_document_after_the_other(reader):
         )
 
     assert [page.text for page in asyncio.run(both())] == ["a", "b"]
-    child = reader._child.pid
+    child = reader.child.pid
     read(reader, BODY)
-    assert reader._child.pid == child
+    assert reader.child.pid == child
     limits = Path(f"/proc/{child}/limits")
     if limits.exists():
         assert re.search(r"^Max processes +0 +0 ", limits.read_text(), re.MULTILINE)
@@ -113,26 +113,26 @@ def read_and(reader: ExtractionProcess, body: bytes, then: Callable[[], object])
 def test_a_process_that_dies_is_replaced(reader):
     read(reader, BODY)
     with pytest.raises(ExtractionRefused, match="status -11"):
-        read_and(reader, NESTED, lambda: os.kill(reader._child.pid, signal.SIGSEGV))
+        read_and(reader, NESTED, lambda: os.kill(reader.child.pid, signal.SIGSEGV))
     assert read(reader, BODY).title == "T"
 
 
 def test_a_process_that_dies_with_nothing_to_do_costs_no_document(reader):
     """The system may take its memory back at any time."""
     read(reader, BODY)
-    os.kill(reader._child.pid, signal.SIGKILL)
-    reader._child.wait()
+    os.kill(reader.child.pid, signal.SIGKILL)
+    reader.child.wait()
     assert read(reader, BODY).title == "T"
 
 
 def test_what_is_sent_to_the_whole_crawl_does_not_reach_it(reader):
     """Ctrl-C, and what systemd and timeout send to each process: a page would be stored unread."""
     read(reader, BODY)
-    assert os.getpgid(reader._child.pid) != os.getpgrp()
+    assert os.getpgid(reader.child.pid) != os.getpgrp()
     for number in (signal.SIGINT, signal.SIGTERM):
-        os.kill(reader._child.pid, number)
+        os.kill(reader.child.pid, number)
     time.sleep(0.1)
-    assert reader._child.poll() is None
+    assert reader.child.poll() is None
 
 
 def test_an_answer_that_is_cut_is_none():
@@ -152,7 +152,7 @@ def test_closing_ends_the_process_and_what_it_reads():
             asyncio.ensure_future(reader.read("text/html", NESTED, "http://h/", ""))
             for _ in range(3)
         ]
-        while reader._child is None:
+        while reader.child is None:
             await asyncio.sleep(0.01)
         reader.close()
         for one in reading:
@@ -161,7 +161,7 @@ def test_closing_ends_the_process_and_what_it_reads():
         reader.close()
 
     asyncio.run(close_meanwhile())
-    assert reader._child is None
+    assert reader.child is None
 
 
 def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
@@ -179,7 +179,7 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
     with pytest.raises(ExtractionStopped):
         read(reader, NESTED)
     closing.join()
-    assert reader._child is None
+    assert reader.child is None
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def read_until(
     def kill() -> None:
         while not done.is_set() and noted not in notes.read():
             time.sleep(0.002)
-        if (child := readers.documents.first._child) is not None:
+        if (child := readers.documents.first.child) is not None:
             os.kill(child.pid, number)
 
     killing = threading.Thread(target=kill)

@@ -18,10 +18,10 @@ def test_a_process_answers_as_the_crawl_does(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(simhasher, "DONE_HERE", len(TEXTS))
     with Simhasher() as hasher:
         assert hasher.submit(TEXTS).result() == expected
-        assert hasher._process._child is None
+        assert hasher.process.child is None
         assert hasher.submit(TEXTS).result() == expected
-        assert hasher._process._child is not None
-        hasher._process._child.kill()
+        assert hasher.process.child is not None
+        hasher.process.child.kill()
         waiting = [hasher.submit(TEXTS) for _ in range(3)]
     assert [one.result() for one in waiting] == [expected] * 3
 
@@ -32,6 +32,6 @@ def test_its_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simhasher, "DONE_HERE", 0)
     with Simhasher() as hasher:
         hasher.submit(TEXTS).result()
-        assert hasher._process._child is not None
-        status = Path(f"/proc/{hasher._process._child.pid}/status")
+        assert hasher.process.child is not None
+        status = Path(f"/proc/{hasher.process.child.pid}/status")
         assert "Threads:\t1\n" in status.read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from math import inf
 
@@ -176,9 +177,16 @@ def test_a_new_turn_replaces_the_old_one_and_a_dropped_one_is_gone():
 
 def test_the_same_turn_again_costs_no_memory():
     turns, one = ReadyQueue(lambda host: host.kind), Named("a")
-    for _ in range(1000):
-        turns.put(one, 9.0)
-    assert len(turns._later) == 1
+    tracemalloc.start()
+    try:
+        for _ in range(1000):
+            turns.put(one, 9.0)
+        taken_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken_bytes < 10_000  # one turn takes some 100
+    assert taken(turns, 9.0) == "a"
+    assert taken(turns, 9.0) is None
 
 
 def test_a_kind_without_place_does_not_stand_in_the_way():

@@ -20,6 +20,7 @@ from larmspider.items import REQUISITE
 from larmspider.learned.deletes.table import Observation
 from larmspider.learned.learning import Learning
 from larmspider.learned.revisits.revisiting import RevisitOptions
+from larmspider.learned.shortfall import Evidence
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
@@ -123,7 +124,8 @@ def test_a_failed_fetch_is_evidence_why_little_of_its_host_is_stored(of_robots):
         lease = world.pop()
     if of_robots:
         world.fail(lease, "http-503")
-    found = world.frontier.shortfall._of("a:80")
+    world.frontier.checkpoint({})
+    found = Evidence.unpack(world.frontier.backend.note("shortfall a:80"))
     assert (found.robots_failed, found.failed) == (
         ("http-503", {}) if of_robots else ("", {"bad-response": 1})
     )

@@ -273,17 +273,15 @@ def test_a_table_with_much_in_no_use_is_written_anew_when_a_crawl_ends(tmp_path:
     assert (tmp_path / "data.mdb").stat().st_ino == tidied.st_ino
 
 
-def test_a_table_that_cannot_be_written_anew_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_cannot_be_written_anew_stays_as_it_is(tmp_path: Path) -> None:
     wasteful(tmp_path)
     before = content(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr("larmspider.index.anchors.AnchorTable._tables", lambda table: {b"x": None})
-        patch.setattr("larmspider.index.anchors.AnchorTable._is_wasteful", lambda table: True)
-        patch.setattr("larmspider.index.anchors._ANEW", "no/such/folder")
-        AnchorTable(tmp_path).close(tidy=True)
+    file = (tmp_path / "data.mdb").stat()
+    (tmp_path / "anew").touch()  # where the folder of the new table would be
+    AnchorTable(tmp_path).close(tidy=True)
     assert content(tmp_path) == before
+    assert (tmp_path / "data.mdb").stat().st_ino == file.st_ino
+    (tmp_path / "anew").unlink()
     (tmp_path / "anew").mkdir()
     (tmp_path / "anew" / "data.mdb").write_bytes(b"what a killed process left")
     AnchorTable(tmp_path).close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.frontier.part import HostNotes, NotesMemory
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import HOST_NOTES
 from larmspider.learned.factory import build_frontier
 from larmspider.learned.learning import LearningFrontier
 
@@ -16,6 +19,8 @@ ALL = [
     "ViewWatch", "ErrorPages", "DeleteGate", "Sources", "Merger", "TrapWatch", "Revisiting",
     "ScriptWatch", "Shortfall",
 ]  # fmt: skip
+OF_ONE_RUN = {"visits", "probes", "sessions"}
+"""Notes of values that count in one run only."""
 SHARED_KEYS = 30
 """CPython 3.11 keeps the attributes of an instance in shared keys up to this number: with one more
 the frontier takes 10% longer."""
@@ -49,3 +54,20 @@ def test_what_settings_turn_off_is_no_part(settings: Settings, tmp_path: Path) -
     names = [type(part).__name__ for part in frontier.parts.all]
     assert names == [name for name in ALL if name != "Sources"]
     assert not frontier.sources.is_on
+
+
+def test_what_is_known_of_a_host_moves_with_it(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many workers, the notes of each Part; not those of one run."""
+    names, add = list[str](), NotesMemory.add
+
+    def noted(memory: NotesMemory, kind: HostNotes[Any]) -> None:
+        names.append(kind.name)
+        add(memory, kind)
+
+    monkeypatch.setattr(NotesMemory, "add", noted)
+    built(settings, tmp_path / "frontier")
+    moving = {prefix[1:].decode().strip() for prefix in HOST_NOTES}
+    assert set(names) - moving == OF_ONE_RUN
+    assert "robots" in moving

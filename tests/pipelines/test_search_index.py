@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.settings import Settings
 
-from larmspider import options
+from larmspider import options, signals
 from larmspider.access.table import AccessTable
 from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import CrawlDir
@@ -67,12 +67,25 @@ def test_what_can_be_found(
     assert Searcher.open(store.directory).search("zebra").total == found
 
 
+def restricting(crawler: Crawler, *hosts: str) -> SearchIndexPipeline:
+    """A store for which these hosts are restricted; as the crawl makes it otherwise."""
+    assert crawler.stats is not None
+    return SearchIndexPipeline(
+        options.larm_dir(crawler.settings) / "index",
+        64_000_000,
+        "english",
+        crawler.stats,
+        stopping=lambda: True,
+        given_up=lambda: True,
+        restricted=lambda: hosts,
+    )
+
+
 def test_link_texts_of_a_page_that_not_everybody_may_see(
     crawler_for: Callable[..., Crawler],
 ) -> None:
     """They are for pages of its own host alone: words of others find nothing of it."""
-    store = SearchIndexPipeline.from_crawler(crawler_for())
-    store._restricted = lambda: ("hr.example", "pay.example")
+    store = restricting(crawler_for(), "hr.example", "pay.example")
     store.open_spider()
     targets = ("http://hr.example/b", "http://wiki.example/", "http://pay.example/")
     for here in ("http://hr.example/a", "file:///srv/a", "http://intra.example/"):
@@ -105,8 +118,7 @@ def test_link_texts_of_a_page_that_has_moved_do_not_widen_who_finds_it(
     crawler_for: Callable[..., Crawler], old: str, new: str, found: set[str]
 ) -> None:
     """A page of the old host gives "canary", a page for everybody "robin"."""
-    store = SearchIndexPipeline.from_crawler(crawler_for())
-    store._restricted = lambda: ("hr.example",)
+    store = restricting(crawler_for(), "hr.example")
     store.open_spider()
     for here, word in ((f"{old}/start", "canary"), ("http://intra.example/", "robin")):
         page = Page(here, here)
@@ -215,8 +227,9 @@ def test_what_came_after_the_last_checkpoint_is_in_doubt(
         return ["http://h/2"]
 
     for number in range(4):
-        store = SearchIndexPipeline.from_crawler(crawler_for())
-        store._unknown = unknown
+        crawler = crawler_for()
+        crawler.signals.connect(unknown, signal=signals.in_doubt)
+        store = SearchIndexPipeline.from_crawler(crawler)
         store.recover(position)
         store.open_spider()
         for page in range(number + 1) if number < 3 else ():
@@ -280,15 +293,22 @@ def test_no_crawl_ends_while_link_texts_are_brought_up_to_date(
 
     monkeypatch.setattr(IndexWriter, "refresh_all_anchors", refresh)
 
+    def is_busy() -> bool:
+        try:
+            store.spider_idle()
+        except DontCloseSpider:
+            return True
+        return False
+
     async def idle() -> None:
         for _ in range(3):
             with pytest.raises(DontCloseSpider):
                 store.spider_idle()
             await asyncio.sleep(0)
         may_end.set()
-        assert store._refresh is not None
-        await store._refresh
-        store.spider_idle()
+        async with asyncio.timeout(60):
+            while is_busy():
+                await asyncio.sleep(0)
         await store.close_spider()
 
     asyncio.run(idle())
@@ -371,10 +391,16 @@ def test_hosts_that_do_not_answer_and_pages_of_another_worker(tmp_path: Path) ->
     store = crawl.stores[-1]
     assert isinstance(store, SearchIndexPipeline)
     store.process_item(_kept("http://moved/", "missing", 5.0))
-    store._unreached = lambda names: [({"http://h": 3.0}, names)]
+    answer: tuple[dict[str, float], list[str] | None] = ({"http://h": 3.0}, None)
+
+    def unreached(names: list[str]) -> tuple[dict[str, float], list[str]]:
+        hosts, pages = answer
+        return hosts, names if pages is None else pages
+
+    crawl.crawler.signals.connect(unreached, signal=signals.unreached)
     crawl.checkpoint()
     assert Unreached.read(crawl.path / "index") == Unreached({}, {"http://h": 3.0})
-    store._unreached = lambda _: [({}, [])]
+    answer = ({}, [])
     crawl.close()
     assert not Unreached.read(crawl.path / "index")
 
@@ -407,7 +433,7 @@ def test_a_copy_that_was_shown_through_a_page_is_shown_through_its_new_url(
     store = SearchIndexPipeline.from_crawler(crawler)
     store.open_spider()
     store.remove(Removed(old, old, "moved", 1.0, new))
-    assert store._writer is not None
-    store._writer.refresh_all_anchors()
     asyncio.run(store.close_spider())
+    with IndexWriter(store.directory) as index:
+        index.refresh_all_anchors()
     assert shown() == [(new, 1)]

@@ -54,8 +54,8 @@ def test_a_backup_of_a_running_crawl_continues_exactly(tmp_path: Path, compressi
         crawl = KilledCrawl(site, tmp_path / "c", LARM_COMPRESSION=compression)
         for number in range(ROUNDS):
             before = sum(site.seen.values())
-            process = crawl._process(None, 0)
-            crawl._wait_for(process, before + 1)
+            process = crawl.process_of(None, 0)
+            crawl.wait_for(process, before + 1)
             time.sleep(chance.uniform(0.1, 0.5))
             file = tmp_path / f"{number}.tar{'.zst' if compression else ''}"
             with BackupFile(file, "crawl", quiet) as out:
@@ -66,7 +66,7 @@ def test_a_backup_of_a_running_crawl_continues_exactly(tmp_path: Path, compressi
             site.wait_until_left()
             shutil.rmtree(crawl.crawl)
             restore(file, crawl.crawl, quiet)
-            crawl._check_commit()
+            crawl.check_commit()
         crawl.report.exposed.clear()  # pages that were lost with the crawl are fetched again
         assert crawl.run(None)
         crawl.check_end()
@@ -80,8 +80,8 @@ def test_it_waits_for_a_moment_between_two_commits(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     with Site() as site:
         crawl = KilledCrawl(site, tmp_path / "c", LARM_CHECKPOINT_SECS="0.1")
-        process = crawl._process(None, 0)
-        crawl._wait_for(process, 3)
+        process = crawl.process_of(None, 0)
+        crawl.wait_for(process, 3)
         made = list[Path]()
         while process.poll() is None and len(made) < 40:
             made.append(tmp_path / f"{len(made)}.tar")
@@ -92,7 +92,7 @@ def test_it_waits_for_a_moment_between_two_commits(tmp_path: Path) -> None:
         for file in made:
             shutil.rmtree(crawl.crawl)
             restore(file, crawl.crawl, quiet)
-            crawl._check_commit()
+            crawl.check_commit()
     assert len(made) >= 3
 
 

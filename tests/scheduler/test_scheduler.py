@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.requests import LEASE, page_request
 from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import FrontierScheduler
@@ -60,9 +60,7 @@ def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> N
     child = Request("http://127.0.0.1/b", meta=first.meta)
     assert scheduler.enqueue_request(child)
     assert not {"from_page", "link_type", "redirects", "dont_redirect"} & child.meta.keys()
-    entry = scheduler.frontier.backend.entry(
-        scheduler._converter.to_queued(child, scheduler.frontier).key
-    )
+    entry = scheduler.frontier.backend.entry(url_key("http://127.0.0.1/b"))
     assert entry is not None
     assert (entry.normalized, entry.from_page, entry.redirects) == ("http://127.0.0.1/b", "", 0)
     assert entry.depth == 2, "the depth counts on"

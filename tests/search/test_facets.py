@@ -35,9 +35,7 @@ def searcher(writer, make_page) -> Searcher:
     }.items():
         writer.add(make_page(name, "word", **({"fetched": NOW} | fields)))
     writer.commit()
-    found = Searcher.open(writer.directory)
-    found._clock = lambda: NOW
-    return found
+    return Searcher.open(writer.directory, clock=lambda: NOW)
 
 
 def test_languages_are_counted_for_each_host(searcher: Searcher) -> None:
@@ -122,11 +120,12 @@ AGES = {"new": 0.5, "week": 3, "fetched": 5, "pdf": 20, "odd": 500, "old": 1000}
         ({"kinds": ["pdf"], "since": 1.0}, ["pdf"]),
     ],
 )
-def test_periods_whenever_they_end(searcher, filters, found) -> None:
+@pytest.mark.usefixtures("searcher")
+def test_periods_whenever_they_end(writer, filters, found) -> None:
     """Where all pages are older, or younger, than the start of a period as well."""
     for later in (-2000, -400, -3.5, 0, 5, 15, 200, 363, 366, 2000):
         now = NOW + later * DAY
-        searcher._clock = lambda now=now: now
+        searcher = Searcher.open(writer.directory, clock=lambda now=now: now)
         results = searcher.search(SearchRequest("word", filters=Filters.of(**filters), facets=True))
         assert results.facets.dates == {
             name: sum(AGES[page] + later <= days for page in found) for name, days in DAYS.items()

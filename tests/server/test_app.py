@@ -60,7 +60,7 @@ class Console:
         self.url = ""
         self.open_search = () if sign_in else ("/search", "/opensearch.xml")
         self.routes: list[tuple[str, str]] = []
-        self._cookie = ""
+        self.cookie = ""
         self._csrf = ""
 
     def __enter__(self) -> Self:
@@ -119,19 +119,19 @@ class Console:
         token = self.token("operate")["Authorization"].removeprefix("Bearer ")
         got = request(self.url + "/login", "POST", form={"token": token, "next": "/"})
         assert got.status == 303
-        self._cookie = got.headers["Set-Cookie"].partition(";")[0]
+        self.cookie = got.headers["Set-Cookie"].partition(";")[0]
         found = re.search(r'name="csrf" value="([^"]+)"', self.page("/new").text)
         assert found
         self._csrf = found[1]
         return self._csrf
 
     def page(self, path: str) -> Got:
-        return request(self.url + path, headers={"Cookie": self._cookie})
+        return request(self.url + path, headers={"Cookie": self.cookie})
 
     def send(self, path: str, **fields: str) -> Got:
         """A form; returns the page to which it leads."""
         got = request(
-            self.url + path, "POST", {"Cookie": self._cookie}, {"csrf": self._csrf} | fields
+            self.url + path, "POST", {"Cookie": self.cookie}, {"csrf": self._csrf} | fields
         )
         return self.page(got.headers["Location"]) if got.status == 303 else got
 
@@ -162,7 +162,7 @@ def test_every_route_is_guarded(console: Console) -> None:
         == 201
     )
     console.sign_in()
-    cookie = {"Cookie": console._cookie}
+    cookie = {"Cookie": console.cookie}
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     before = console.manager.home.text_of("wiki")
     routes = paths(console)

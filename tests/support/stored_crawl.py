@@ -49,6 +49,7 @@ class StoredCrawl:
         settings = {"LARM_DIR": str(self.path), "LARM_REFRESH": self.refresh}
         crawler = get_crawler(Spider, settings_dict={"DOWNLOAD_MAXSIZE": 9_999, **settings})
         crawler.spider = self.spider
+        self.crawler = crawler
         self.stores = [one.from_crawler(crawler) for one in STORES]
         self.stores[-1].given_up = lambda: False  # type: ignore[attr-defined]
         for store in self.stores:

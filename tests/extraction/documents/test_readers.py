@@ -382,13 +382,13 @@ def test_a_document_that_kills_its_reader_costs_that_document(readers, monkeypat
         return ask(request, body)
 
     read(SAMPLES["pdf"].body, "x.pdf", readers)
-    pid = readers.documents.first._child.pid
+    pid = readers.documents.first.child.pid
     monkeypatch.setattr(readers.documents.first, "ask", killed)
     unread = read(SAMPLES["pdf"].body * 100, "x.pdf", readers).unread
     assert unread.startswith("reader-died:") or unread == ""  # it may have ended before
     monkeypatch.undo()
     assert read(SAMPLES["pdf"].body, "x.pdf", readers).title == "Harbour rules"
-    assert readers.documents.first._child.pid != pid
+    assert readers.documents.first.child.pid != pid
 
 
 def test_the_process_of_documents_is_replaced_from_time_to_time(monkeypatch):
@@ -397,7 +397,7 @@ def test_the_process_of_documents_is_replaced_from_time_to_time(monkeypatch):
         pids = []
         for _ in range(4):
             read(b"a,b", "x.csv", readers)
-            pids.append(readers.documents.first._child and readers.documents.first._child.pid)
+            pids.append(readers.documents.first.child and readers.documents.first.child.pid)
         assert pids[1] is pids[3] is None
         assert pids[0] != pids[2]
 

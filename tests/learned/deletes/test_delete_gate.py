@@ -28,14 +28,14 @@ class World:
 
     def __init__(self, pages: int = 10) -> None:
         self.backend, self.due = MemoryBackend(), dict[bytes, float]()
-        self.gate = DeleteGate(NotesMemory(self.backend), self._schedule)
+        self.gate = DeleteGate(NotesMemory(self.backend), self.schedule)
         self.entries = [entry("", 0), *(entry(f"p{n}") for n in range(pages - 1))]
         self.backend.add(self.entries)
         for one in self.backend.pop(HOST, NOW, pages):
             self.backend.acknowledge([(one.key, FetchRecord(UrlState.STORED, NOW, 200))])
         self.backend.checkpoint({})
 
-    def _schedule(self, host: str, keys: Iterable[bytes], at: float) -> None:
+    def schedule(self, host: str, keys: Iterable[bytes], at: float) -> None:
         assert host == HOST
         self.due |= dict.fromkeys(keys, at)
 
@@ -151,7 +151,7 @@ def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> Non
     assert len(held) == len(gone) - AT_LEAST
     assert [notice.what for notice in world.gate.notes.notices][:1] == ["deletes"]
     world.gate.save()
-    again = DeleteGate(NotesMemory(world.backend), world._schedule)
+    again = DeleteGate(NotesMemory(world.backend), world.schedule)
     again.recover([])
     waiting = HostDeletes.unpack(world.backend.note(note_of(HOST))).waiting
     assert set(listed_as(HOST, HOST, waiting)) == {one.key for one in held}

@@ -25,10 +25,10 @@ class Sending:
         self.troubles: list[str] = []
 
     def __call__(self) -> Cursor:
-        Sender(self.receiver, self.folder, self._wait, lambda: 5.0).send_up_to(self.end)
+        Sender(self.receiver, self.folder, self.wait, lambda: 5.0).send_up_to(self.end)
         return self.cursor
 
-    def _wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
         if seconds:
             self.waits.append(seconds)
             self.troubles.append(self.cursor.trouble)
@@ -195,7 +195,7 @@ def test_a_bad_page_alone_is_buried_but_not_each_that_follows(tmp_path: Path) ->
     sending = Sending(tmp_path, patience=2)
     ends = [entry.end for entry in read_entries(sending.folder, 0, sending.end)]
     sender = Sender(
-        sending.receiver, sending.folder, sending._wait, lambda: 5.0, committed=lambda: ends[at]
+        sending.receiver, sending.folder, sending.wait, lambda: 5.0, committed=lambda: ends[at]
     )
     sending.receiver.answer = _refuse(*"0123")
     at = 0

@@ -127,12 +127,12 @@ class KilledCrawl:
             skip = int(kill.after)
         else:
             skip = 0
-        process = self._process(kill, file_limit)
+        process = self.process_of(kill, file_limit)
         if kill is not None and kill.point == MID_BODY:
-            self._wait_for(process, sum(before.values()) + skip + 1)
+            self.wait_for(process, sum(before.values()) + skip + 1)
             self.site.in_mid_body = process.kill
         elif kill is not None and kill.point == RANDOM:
-            self._wait_for(process, sum(before.values()) + 1)
+            self.wait_for(process, sum(before.values()) + 1)
             time.sleep(kill.after)
             process.kill()
         try:
@@ -158,17 +158,17 @@ class KilledCrawl:
             return True
         assert kill is not None or may_break, f"it ended with {process.returncode}: {log}"
         self.report.killed[kill.point if kill else "broken"] += 1
-        self._check_commit()
+        self.check_commit()
         return False
 
     def start_fails(self, expected: int = 1) -> str:
         """Start a run that must be refused with a status, and return the line that says why."""
-        process = self._process(None, 0)
+        process = self.process_of(None, 0)
         status, self.log = process.wait(RUN_SECS), self._said.read_text("utf-8")
         assert status == expected, self.log
         return self.log.strip().split("\n")[-1]
 
-    def _process(self, kill: Kill | None, file_limit: int) -> Forked:
+    def process_of(self, kill: Kill | None, file_limit: int) -> Forked:
         options = [f"-s{name}={value}" for name, value in self.settings.items()]
         command = ["crawl", "intranet", *options]
         command += ["-a", f"start={self.site.start}", "-a", r"restrict=http://127\.1\..*"]
@@ -185,7 +185,7 @@ class KilledCrawl:
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (file_limit, file_limit))
         return process
 
-    def _wait_for(self, process: Forked, requests: int) -> None:
+    def wait_for(self, process: Forked, requests: int) -> None:
         """Wait until the site has had this number of requests, or the run is over."""
         while sum(self.site.seen.values()) < requests and process.poll() is None:
             time.sleep(0.002)
@@ -198,7 +198,7 @@ class KilledCrawl:
             said = tuple(map(int, found.groups()))
             assert said == (c.discovered, c.stored, c.refused, c.failed, c.queued)
 
-    def _check_commit(self) -> None:
+    def check_commit(self) -> None:
         """Right after a kill: the frontier is whole, and the logs hold what it says is stored."""
         self._final = set()
         self._counts = None
