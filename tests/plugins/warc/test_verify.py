@@ -92,16 +92,20 @@ def test_a_warc_file_that_lacks_its_end_is_filled_up(
         assert file.read().count(b"WARC/1.1\r\n") == whole + 2
 
 
-def test_a_full_warc_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    """By its CDXJ, which stays: it may lie in an archive."""
+def test_the_pages_of_a_full_warc_file_that_is_gone_are_due(tmp_path: Path) -> None:
+    """Its CDXJ names them, and goes with the repair."""
     path, starts = a_warc(tmp_path / "warc")
     shutil.copy(path, path.with_name("crawl-00001.warc.gz"))
     cdxj_of(path.with_name("crawl-00001.warc.gz")).touch()
     path.unlink()
     found = Findings(tmp_path)
     check_warc(found, b"1 %d" % starts[6], say)
-    assert [(one.file, one.what) for one in found.damages] == [(path, "is gone")]
-    assert (found.due, found.warc_lost) == ({}, {})
+    assert [one.file for one in found.damages] == [path]
+    pages = len(starts) - 1  # the last one is the end
+    assert f"is gone: {pages} pages of it lost" in found.damages[0].what
+    assert "Copy the file back from where you keep it; else --repair makes" in str(found.damages[0])
+    assert (len(found.due), found.gone) == (pages, [cdxj_of(path)])
+    assert found.warc_lost == {}
 
 
 def real_warc(folder: Path, name: str, pages: int = 4, *, words: str = "") -> tuple[Path, int]:
