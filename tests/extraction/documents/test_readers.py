@@ -348,7 +348,8 @@ def test_old_office_needs_a_second_reader(readers):
     [
         (ole({"VisioDocument": b"x"}), "x.vsd", ""),
         (ole({"VisioDocument": b"x"}), "x.vsd", "application/vnd.visio"),
-        (corpus.zipped({"[Content_Types].xml": "", "visio/pages/page1.xml": ""}), "x.vsdx", ""),
+        (corpus.zipped({"Index/Document.iwa": b"x", "preview.jpg": b"x"}), "x.pages", ""),
+        (b"\0\1\0\0Standard ACE DB\0", "x.accdb", ""),
         (b"\xffWPC...", "x.wpd", "application/vnd.wordperfect"),
     ],
 )
