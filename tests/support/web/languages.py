@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 DATA = (
     "code, pre, .url, .hits, .bets, article, title, textarea, option[value], .facet, #narrow li,"
-    " [dir=auto]"
+    " [dir=auto], tbody[lang=en], pre"
 )
 """What pages, settings and commands say is in these."""
 _WORDS = re.compile(r"[A-Za-z]{3,} [a-z]{2,}")
