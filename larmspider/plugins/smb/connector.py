@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -168,6 +169,9 @@ class SmbConnector:
         credentials = None if site is None else site.options.credentials
         if credentials is not None and credentials.method not in ("ntlm", "negotiate"):
             return f"auth = {credentials.method!r} is not for shares: expected ntlm or negotiate"
+        is_by_ticket = credentials is not None and credentials.method == "negotiate"
+        if is_by_ticket and not all(map(find_spec, ("gssapi", "krb5"))):
+            return "auth = 'negotiate' needs Kerberos: pip install gssapi krb5"
         return ""
 
     # documents

@@ -11,6 +11,7 @@ from scrapy.settings import Settings
 from larmspider.errors import ConfigError
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites, read_sites_file
+from larmspider.plugins.smb import connector
 from larmspider.plugins.smb.connector import Place, SmbConnector, _of_readers, place_of
 from larmspider.plugins.smb.messages import Entry, entries_of
 
@@ -58,7 +59,7 @@ def test_entries_are_read_from_the_answer() -> None:
     assert entries_of(b"") == []
 
 
-def test_seeds_that_no_share_has(tmp_path: Path) -> None:
+def test_seeds_that_no_share_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = SmbConnector(Sites(), Limits())
     assert reader.why_not("smb://nas/share/") == ""
     assert "smb://server/share/folder/" in reader.why_not("smb://nas/")
@@ -67,6 +68,10 @@ def test_seeds_that_no_share_has(tmp_path: Path) -> None:
     path.chmod(0o600)
     reader = SmbConnector(read_sites_file(path), Limits())
     assert "expected ntlm or negotiate" in reader.why_not("smb://nas/share/")
+    path.write_text('[[site]]\nhosts = "smb://nas"\nauth = "negotiate"\n')
+    monkeypatch.setattr(connector, "find_spec", lambda name: None)
+    reader = SmbConnector(read_sites_file(path), Limits())
+    assert "pip install gssapi krb5" in reader.why_not("smb://nas/share/")
 
 
 @pytest.mark.parametrize("value", ['{"smb://nas/": ["everyone"]}', '{"smb://nas/s/": "everyone"}'])
