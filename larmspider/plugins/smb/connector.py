@@ -289,7 +289,7 @@ class SmbConnector:
                 while at < left:
                     length = min(spot.link.most_bytes, left - at)
                     (reply,) = self._ask(spot, [smb.read(at, length, again.file)])
-                    if reply.status == END_OF_FILE:
+                    if reply.status == END_OF_FILE or not (reply.status or reply.content):
                         raise errors.CutShort("the file became shorter while it was read")
                     self._check(reply)
                     at += len(reply.content)
@@ -665,7 +665,10 @@ def place_of(url: str) -> Place | None:
 def _of_readers(entries: Iterator[Entry], changed: int) -> _Listing:
     """The entries that are for readers, by name, each once."""
     found, left_out = dict[str, Entry](), Counter[str]()
-    for entry in entries:
+    for number, entry in enumerate(entries):
+        if number >= 2 * LARGEST:  # a server may repeat its entries for ever
+            left_out["too-many"] += 1
+            break
         if entry.name in (".", ".."):
             continue
         if why := _why_left_out(entry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,15 @@ def test_entries_that_are_left_out() -> None:
     assert dict(listing.left_out) == {
         "hidden": 2, "offline": 2, "link": 1, "same-name": 1, "unfit-name": 1,
     }  # fmt: skip
+
+
+def test_a_folder_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector, "LARGEST", 10)
+    listing = _of_readers(repeat(entry("a.txt")), 1)
+    assert [one.name for one in listing.entries] == ["a.txt"]
+    assert dict(listing.left_out) == {"same-name": 19, "too-many": 1}
+    listing = _of_readers((entry(f"{number:02}.txt") for number in range(12)), 1)
+    assert (len(listing.entries), listing.left_out["too-many"]) == (10, 2)
 
 
 def test_entries_are_read_from_the_answer() -> None:
