@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -168,6 +169,9 @@ class SmbConnector:
         credentials = None if site is None else site.options.credentials
         if credentials is not None and credentials.method not in ("ntlm", "negotiate"):
             return f"auth = {credentials.method!r} is not for shares: expected ntlm or negotiate"
+        is_by_ticket = credentials is not None and credentials.method == "negotiate"
+        if is_by_ticket and not all(map(find_spec, ("gssapi", "krb5"))):
+            return "auth = 'negotiate' needs Kerberos: pip install gssapi krb5"
         return ""
 
     # documents
@@ -285,7 +289,7 @@ class SmbConnector:
                 while at < left:
                     length = min(spot.link.most_bytes, left - at)
                     (reply,) = self._ask(spot, [smb.read(at, length, again.file)])
-                    if reply.status == END_OF_FILE:
+                    if reply.status == END_OF_FILE or not (reply.status or reply.content):
                         raise errors.CutShort("the file became shorter while it was read")
                     self._check(reply)
                     at += len(reply.content)
@@ -661,7 +665,10 @@ def place_of(url: str) -> Place | None:
 def _of_readers(entries: Iterator[Entry], changed: int) -> _Listing:
     """The entries that are for readers, by name, each once."""
     found, left_out = dict[str, Entry](), Counter[str]()
-    for entry in entries:
+    for number, entry in enumerate(entries):
+        if number >= 2 * LARGEST:  # a server may repeat its entries for ever
+            left_out["too-many"] += 1
+            break
         if entry.name in (".", ".."):
             continue
         if why := _why_left_out(entry):

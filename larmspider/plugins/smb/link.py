@@ -100,7 +100,12 @@ class _Tap:
             if not data:
                 self._link.lost()
                 return data
-            if not self._link.take(data):
+            try:
+                is_taken = self._link.take(data)
+            except struct.error:  # no message of SMB; smbprotocol ends the connection
+                self._link.lost()
+                raise
+            if not is_taken:
                 return data
 
 
@@ -296,6 +301,8 @@ class Link:
             (_, _, _, status, command, credits_, flags, step, number, *_, signature) = (
                 HEADER.unpack_from(data)
             )
+            if 0 < step < HEADER.size:
+                raise struct.error("a message that is shorter than its header")
             message, data = (data[:step], data[step:]) if step else (data, b"")
             if credits_:
                 with self._connection.sequence_lock:

@@ -1,4 +1,4 @@
-"""Messages of SMB 2 and 3 (MS-SMB2 2.2), as bytes. smbprotocol's own take ten times as long.
+"""Messages of SMB 2 and 3 (MS-SMB2 2.2), as bytes. smbprotocol's own take eight times as long.
 
 [create("a.odt", READ_FILE), query_security(), read(0, 65_536), close()]      # one request
 """

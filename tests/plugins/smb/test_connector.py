@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from scrapy.settings import Settings
 from larmspider.errors import ConfigError
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites, read_sites_file
+from larmspider.plugins.smb import connector
 from larmspider.plugins.smb.connector import Place, SmbConnector, _of_readers, place_of
 from larmspider.plugins.smb.messages import Entry, entries_of
 
@@ -45,6 +47,15 @@ def test_entries_that_are_left_out() -> None:
     }  # fmt: skip
 
 
+def test_a_folder_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector, "LARGEST", 10)
+    listing = _of_readers(repeat(entry("a.txt")), 1)
+    assert [one.name for one in listing.entries] == ["a.txt"]
+    assert dict(listing.left_out) == {"same-name": 19, "too-many": 1}
+    listing = _of_readers((entry(f"{number:02}.txt") for number in range(12)), 1)
+    assert (len(listing.entries), listing.left_out["too-many"]) == (10, 2)
+
+
 def test_entries_are_read_from_the_answer() -> None:
     form = struct.Struct("<IIQQQQQQIIIBB24sHQ")
     first, second = "a".encode("utf-16-le"), "Ä.txt".encode("utf-16-le")
@@ -58,7 +69,7 @@ def test_entries_are_read_from_the_answer() -> None:
     assert entries_of(b"") == []
 
 
-def test_seeds_that_no_share_has(tmp_path: Path) -> None:
+def test_seeds_that_no_share_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = SmbConnector(Sites(), Limits())
     assert reader.why_not("smb://nas/share/") == ""
     assert "smb://server/share/folder/" in reader.why_not("smb://nas/")
@@ -67,6 +78,10 @@ def test_seeds_that_no_share_has(tmp_path: Path) -> None:
     path.chmod(0o600)
     reader = SmbConnector(read_sites_file(path), Limits())
     assert "expected ntlm or negotiate" in reader.why_not("smb://nas/share/")
+    path.write_text('[[site]]\nhosts = "smb://nas"\nauth = "negotiate"\n')
+    monkeypatch.setattr(connector, "find_spec", lambda name: None)
+    reader = SmbConnector(read_sites_file(path), Limits())
+    assert "pip install gssapi krb5" in reader.why_not("smb://nas/share/")
 
 
 @pytest.mark.parametrize("value", ['{"smb://nas/": ["everyone"]}', '{"smb://nas/s/": "everyone"}'])
