@@ -162,6 +162,7 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office/visio.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/office/workbook.py": row(
         DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"
     ),
