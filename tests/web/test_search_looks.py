@@ -48,9 +48,7 @@ def test_axe_finds_nothing(
     assert findings(browser) == []
 
 
-def test_axe_finds_nothing_on_why_a_page_is_where_it_is(
-    site: Served, browser: Browser, axe: str
-) -> None:
+def test_axe_finds_nothing_on_why_a_page_is_where_it_is(site: Served, browser: Browser) -> None:
     """With three scores, to be told apart by their names."""
     hit = site.get("/search?q=siren&format=json").json["hits"][3]
     target = f"/control/why?q=siren&sort=date&u={quote(hit['url'], safe='')}"
