@@ -36,7 +36,8 @@ FETCH_LOG_COLUMNS = (
 KEPT = "kept: "
 """The message of a line begins so where the page that is stored stayed as it was."""
 BY_KIND = frozenset({"same", "login", "empty", "soft-404", "noindex"})
-"""Kinds that the status does not show."""
+"""Kinds that the status does not show, if it is below 400."""
+_BROKEN = 400
 
 
 _REMARKS = re.compile(
@@ -95,7 +96,10 @@ class FetchLogPipeline(LogStore):
         )
 
     def kept(self, kept: Kept) -> None:
-        by_status = kept.status and kept.kind not in BY_KIND
+        # a URL that was broken and answers as before is still broken
+        by_status = kept.status and (
+            kept.kind not in BY_KIND or (kept.kind == "same" and kept.status >= _BROKEN)
+        )
         self.log.append(
             utc(kept.fetched),
             without_userinfo(kept.url),

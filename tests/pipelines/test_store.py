@@ -287,7 +287,7 @@ def test_a_dropped_item_goes_no_further() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "result"),
     [("not-modified", 304, "304"), ("same", 200, "same"), ("missing", 404, "404"),
-     ("timeout", 0, "timeout")],
+     ("timeout", 0, "timeout"), ("same", 404, "404"), ("login", 403, "login")],
 )  # fmt: skip
 def test_a_page_that_stays_has_a_line_in_fetch_log_and_nowhere_else(
     kind: str, status: int, result: str, crawler_for: Callable[..., Crawler], tmp_path: Path

@@ -41,7 +41,7 @@ MAX_CHANGES = 200
 """Lines that are shown."""
 LONG_SENTENCE = 12
 """Words after which a block may end inside of a sentence: menus and tables have no full stops."""
-_COPIES = ("same page as ", "fetched again, to compare ", "asked again, ", "differs from ")
+_COPIES = ("same page as ", "fetched again, to compare ", "asked ", "differs from ")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002]['\")\u201d]*\Z")
 
 
