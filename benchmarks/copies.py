@@ -18,7 +18,7 @@ from pathlib import Path
 
 from larmspider.errors import QueryError
 from larmspider.extraction.formats import extractor_for, media_type
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.request import SearchRequest

@@ -32,8 +32,8 @@ from benchmarks.valid_documents import every, packages
 from benchmarks.valid_documents.made import Made
 from benchmarks.valid_documents.words import words_of
 from larmspider.extraction.formats import add_outcome, media_type
-from larmspider.extraction.process import Readers
-from larmspider.extraction.process_child import Helpers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.processes.process_child import Helpers
 from larmspider.items import Page
 
 FOUND = 0.99

@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from larmspider.extraction.formats import media_type
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 from larmspider.index.writer import IndexWriter
 from larmspider.urls.media_types import is_read_apart
 from tests.support.documents import corpus

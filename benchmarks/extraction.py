@@ -35,12 +35,12 @@ from scrapy.settings import Settings
 from selectolax.lexbor import LexborHTMLParser
 
 from larmspider import options
-from larmspider.extraction import html
-from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.language import Languages
-from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.page_builder import page_text, regions
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.pages import html
+from larmspider.extraction.pages.markup_guard import is_costly
+from larmspider.extraction.pages.page_builder import page_text, regions
+from larmspider.extraction.texts.charset import to_utf8
+from larmspider.extraction.texts.language import Languages
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.items import Page
 
 DEFAULT = "/usr/share/doc/python3.11-doc/html"

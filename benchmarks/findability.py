@@ -59,8 +59,8 @@ from scrapy.settings import Settings
 from benchmarks.manuals import HELD_OUT, MANUALS, TUNED, Entry, Manual, installed
 from larmspider import options as options_of_crawls
 from larmspider.errors import QueryError
-from larmspider.extraction.language import Languages
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts.language import Languages
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.request import SearchRequest

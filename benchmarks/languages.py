@@ -7,7 +7,8 @@ lilypond-doc-html-fr and linuxcnc-doc-fr, each unpacked by ``dpkg -x`` into a fo
 Printed is, for each language, how many files in it the crawl would take for that, and which not.
 
 ``--words DIR ...``, such as /usr/share/doc /usr/share/man, compares the answers by function words
-(extraction/function_words.py) with the guesses, over up to 200 pages of each folder of a DIR and
+(extraction/texts/function_words.py)
+with the guesses, over up to 200 pages of each folder of a DIR and
 three pieces of up to 150 manual pages of each of its languages.
 """
 
@@ -26,10 +27,10 @@ from scrapy.settings import Settings
 
 from larmspider import options
 from larmspider.extraction.formats import media_type
-from larmspider.extraction.function_words import language_of
-from larmspider.extraction.html import extract
-from larmspider.extraction.language import SHORTEST, Guesser, Languages, sample
-from larmspider.extraction.process import Readers
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.function_words import language_of
+from larmspider.extraction.texts.language import SHORTEST, Guesser, Languages, sample
 
 JUDGED = Path(__file__).with_name("languages.tsv")
 

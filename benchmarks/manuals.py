@@ -30,7 +30,7 @@ from urllib.parse import unquote, urljoin
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from larmspider.errors import InvalidURL
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.canonical import Canonicalizer
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from benchmarks.complete import SETTINGS
 from benchmarks.sites import SITES
-from larmspider.extraction.fingerprint import fingerprint
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.fingerprint import fingerprint
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import Page

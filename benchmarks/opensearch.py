@@ -23,7 +23,7 @@ from scrapy.settings import Settings
 from benchmarks.findability import build
 from benchmarks.manuals import Manual
 from larmspider import options as options_of_crawls
-from larmspider.extraction.language import Languages
+from larmspider.extraction.texts.language import Languages
 from larmspider.items import Page
 from larmspider.pipelines.outbox.facts import IndexFacts
 from larmspider.pipelines.outbox.sender import Sender

@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool

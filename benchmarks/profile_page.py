@@ -29,7 +29,7 @@ from scrapy.settings import Settings
 
 from benchmarks.meter import Steps
 from benchmarks.sites import SITES
-from larmspider.extraction.page_builder import PageBuilder
+from larmspider.extraction.pages.page_builder import PageBuilder
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.follow import FollowMiddleware
@@ -70,7 +70,7 @@ def _store_step(store: Any, *_: Any) -> str:
 _OURS = (
     ("larmspider.spiders.intranet:IntranetSpider.parse", "page: digest, fields"),
     ("larmspider.spiders.intranet:IntranetSpider._extract", "extraction"),
-    ("larmspider.extraction.page_builder:PageBuilder.fill", "links: resolve"),
+    ("larmspider.extraction.pages.page_builder:PageBuilder.fill", "links: resolve"),
     ("larmspider.middlewares.filter_middleware:FilterMiddleware._filter_slice", _filter_step),
     ("larmspider.middlewares.follow:FollowMiddleware._links", "follow"),
     ("larmspider.middlewares.follow:FollowMiddleware._request", "follow"),

@@ -44,9 +44,9 @@ from scrapy.settings import Settings
 from benchmarks.meter import crawl_command, crawl_environment
 from larmspider import options as crawl_options
 from larmspider.errors import InvalidURL, LarmspiderError, QueryError
-from larmspider.extraction.html import extract
-from larmspider.extraction.language import Languages
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.language import Languages
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.index.access import Access
 from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import note_restricted_of

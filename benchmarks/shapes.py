@@ -33,7 +33,7 @@ from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.extensions.tuning import THRESHOLDS
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.frontier.frontier import AddressBook, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules, Lease
 from larmspider.frontier.politeness import Limits, Politeness

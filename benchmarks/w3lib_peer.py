@@ -24,8 +24,8 @@ from w3lib.html import get_base_url, get_meta_refresh, replace_entities
 from w3lib.http import headers_raw_to_dict
 from w3lib.url import canonicalize_url, safe_url_string
 
-from larmspider.extraction.charset import declared_charset
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.charset import declared_charset
 from larmspider.fetch.transfer import ResponseHead
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.resolve import location_of, parse_base, resolve

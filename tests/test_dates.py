@@ -9,7 +9,7 @@ import pytest
 
 from larmspider.dates import http_time
 from larmspider.extraction.documents.reading import date_of
-from larmspider.extraction.sitemap import time_of
+from larmspider.extraction.pages.sitemap import time_of
 from larmspider.fetch.errors import retry_after
 from larmspider.index.schema import last_modified
 from larmspider.learned.revisits.validators import modified_at

@@ -54,12 +54,12 @@ METHODS = frozenset({"css", "css_first", "xpath", "jmespath"})
 _FORMATS = "larmspider.extraction.formats."
 OURS = frozenset(
     {_FORMATS + name for name in ("extractor_for", "column_extractor_for", "members_of")}
-    | {"larmspider.extraction.sitemap.read", "larmspider.extraction.sitemap.read_aside"}
-    | {"larmspider.extraction.requisites.requisites_of_page"}
-    | {"larmspider.extraction.requisites.requisites_of_style"}
-    | {"larmspider.extraction.documents", "larmspider.extraction.html"}
-    | {"larmspider.extraction.xhtml"}
-    | {"larmspider.extraction.deep_html", "larmspider.extraction.plain_text"}
+    | {"larmspider.extraction.pages.sitemap.read", "larmspider.extraction.pages.sitemap.read_aside"}
+    | {"larmspider.extraction.pages.requisites.requisites_of_page"}
+    | {"larmspider.extraction.pages.requisites.requisites_of_style"}
+    | {"larmspider.extraction.documents", "larmspider.extraction.pages.html"}
+    | {"larmspider.extraction.pages.xhtml"}
+    | {"larmspider.extraction.pages.deep_html", "larmspider.extraction.plain_text"}
     | {"larmspider.reports.stored_copy.html_blocks"}
 )
 """Functions and modules of this package that lead to a parser."""
@@ -103,10 +103,10 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/office/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/office/date_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.pages.xhtml"
     ),
     "extraction/documents/mails/mail.py": row(
-        DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.pages.html"
     ),
     "extraction/documents/mails/mail_headers.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/mails/mapi.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
@@ -153,13 +153,13 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "PIL", "tinytag", "extraction.documents"
     ),
     "extraction/documents/text.py": row(
-        DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.pages.html"
     ),
     "extraction/documents/text_page.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/mails/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/zip_names.py": row(DOCUMENTS, _LIMITS, "zipfile"),
     "extraction/documents/tika.py": row(
-        DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.pages.html"
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/office/visio.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
@@ -169,37 +169,41 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/xml.py": row(
         DOCUMENTS,
         _LIMITS,
-        *("lxml", "extraction.documents", "extraction.plain_text", "extraction.xhtml"),
+        *("lxml", "extraction.documents", "extraction.plain_text", "extraction.pages.xhtml"),
     ),
-    "extraction/process_child.py": row(
+    "extraction/processes/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
         "what a reader runs, behind its limits",
         *("column_extractor_for", "extractor_for", "extraction.documents", "parsel"),
     ),
-    "extraction/process.py": row(
+    "extraction/processes/process.py": row(
         CRAWL,
         f"{_APART}; the plugin ocr asks a Page, already read, for scans",
         "extractor_for",
     ),
-    "extraction/notes.py": row(
+    "extraction/processes/notes.py": row(
         CRAWL,
         "makes a Page of the texts that a reader has noted; parses none",
         "extraction.documents",
     ),
-    "extraction/own_fields.py": row(
+    "extraction/pages/own_fields.py": row(
         PAGES, "LARM_EXTRACTION_SECS; LARM_FIELDS is tried on `<p></p>`", "parsel", "xpath"
     ),
     # HTML
-    "extraction/html.py": row(
-        f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.deep_html"
+    "extraction/pages/html.py": row(
+        f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.pages.deep_html"
     ),
     "access/sent.py": row(CRAWL, "the first 64 KB of a page of a trusted host", "html.parser"),
-    "extraction/xhtml.py": row(
-        f"{CRAWL}, {PAGES}", "a scan that is linear in time; then as html.py", "extraction.html"
+    "extraction/pages/xhtml.py": row(
+        f"{CRAWL}, {PAGES}",
+        "a scan that is linear in time; then as html.py",
+        "extraction.pages.html",
     ),
-    "extraction/deep_html.py": row(f"{CRAWL}, {PAGES}", "no tree: linear in time", "lxml"),
-    "extraction/page_builder.py": row(f"{CRAWL}, {PAGES}", "XPath of one text, no markup", "lxml"),
-    "extraction/requisites.py": row(
+    "extraction/pages/deep_html.py": row(f"{CRAWL}, {PAGES}", "no tree: linear in time", "lxml"),
+    "extraction/pages/page_builder.py": row(
+        f"{CRAWL}, {PAGES}", "XPath of one text, no markup", "lxml"
+    ),
+    "extraction/pages/requisites.py": row(
         CRAWL, "none of a page that is_large() or is_costly(); 2 MB of a style", "selectolax", "css"
     ),
     "fetch/sites/session.py": row(
@@ -212,7 +216,7 @@ WHERE: Mapping[str, Row] = {
     # by media type
     "extraction/body_type.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
     "extraction/formats.py": row(CRAWL, "imports the module that reads a type; opens nothing"),
-    "extraction/page_process.py": row(
+    "extraction/processes/page_process.py": row(
         CRAWL, "bodies that are not apart, where the process beside ended", "extractor_for"
     ),
     "spiders/intranet.py": row(
@@ -222,14 +226,14 @@ WHERE: Mapping[str, Row] = {
     "scheduler/probe_fetch.py": row(CRAWL, _APART, "extractor_for"),
     "scheduler/source_fetch.py": row(CRAWL, _APART, "read_aside"),
     # robots.txt, sitemaps, feeds, charsets
-    "extraction/sitemap.py": row(
+    "extraction/pages/sitemap.py": row(
         CRAWL,
         "a thread beyond 64 KB; 50 MB unpacked, 50,000 URLs, 64 levels, no entity, tags of 256 KB",
         *("xml.parsers", "zlib.decompressobj"),
     ),
     "middlewares/sources.py": row(CRAWL, "as sitemap.py", "read_aside"),
     "frontier/robots.py": row(CRAWL, "500 KiB, 5,000 wildcards", "protego"),
-    "extraction/charset.py": row(
+    "extraction/texts/charset.py": row(
         f"{CRAWL}, {PAGES}, {DOCUMENTS}", "20 KB", "chardetng_py", "charset_normalizer"
     ),
     # HTTP
@@ -275,7 +279,9 @@ WHERE: Mapping[str, Row] = {
     ),
     "server/api/client.py": row(OWN, "10 MB, from the operator's own server", "json.loads"),
     "commands/ctl.py": row(OWN, _TYPED, "tomllib.loads"),
-    "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
+    "extraction/processes/helper_child.py": row(
+        OWN, "messages of our processes", "msgpack.unpackb"
+    ),
     "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),
     "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),
     "requests.py": row(OWN, "meta of our Requests", "msgpack.unpackb"),
@@ -297,7 +303,7 @@ STATE: Mapping[str, frozenset[str]] = {
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "msgspec.msgpack.decode": "frontier/storage/records frontier/storage/lmdb_reader"
-        " frontier/part extraction/novelty"
+        " frontier/part extraction/texts/novelty"
         " learned/deletes/table learned/revisits/budget learned/revisits/host"
         " learned/revisits/revisiting"
         " learned/traps/host_traps",
@@ -359,7 +365,11 @@ def _named(name: str) -> Iterator[str]:
     for one in _ALL:
         if name == one or (one not in CALLS and name.startswith(f"{one}.")):
             short = one.removeprefix(_FORMATS)
-            for home in ("larmspider.", "extraction.sitemap.", "extraction.requisites."):
+            for home in (
+                "larmspider.",
+                "extraction.pages.sitemap.",
+                "extraction.pages.requisites.",
+            ):
                 short = short.removeprefix(home)
             yield short.removeprefix("reports.stored_copy.")
 
@@ -446,8 +456,8 @@ def test_containers_and_documents_are_opened_by_readers_alone() -> None:
         ("from larmspider.extraction.formats import extractor_for", {"extractor_for"}),
         ("from larmspider.extraction.documents import pdf", {"extraction.documents"}),
         ("import larmspider.extraction.documents.pdfs.pdf", {"extraction.documents"}),
-        ("from larmspider.extraction import html", {"extraction.html"}),
-        ("from larmspider.extraction.html import extract", {"extraction.html"}),
+        ("from larmspider.extraction.pages import html", {"extraction.pages.html"}),
+        ("from larmspider.extraction.pages.html import extract", {"extraction.pages.html"}),
         ("import json, zlib, email.utils\njson.dumps(zlib.crc32(b))", set()),
         ("from xml.sax.saxutils import quoteattr", set()),
         ("if TYPE_CHECKING:\n    from lxml import etree", set()),

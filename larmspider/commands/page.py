@@ -13,7 +13,7 @@ from larmspider import options, plugin, program
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.crawl.reader import StoredPage, check_bodies
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.extraction.processes.process import ExtractionRefused, Readers
 from larmspider.formatting import counted, printable, readable, size
 from larmspider.items import split_part
 from larmspider.urls.normalizer import forms_from_settings

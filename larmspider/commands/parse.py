@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 from larmspider import options
 from larmspider.command import leave_no_crawl
 from larmspider.errors import ConfigError
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 
 
 class Command(ParseCommand):

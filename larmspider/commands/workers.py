@@ -284,7 +284,7 @@ class Command(ScrapyCommand):
         redis_url: str,
     ) -> list[str]:
         """The command of each worker, without its name."""
-        from larmspider.extraction.page_process import AUTO, OFF, cores
+        from larmspider.extraction.processes.page_process import AUTO, OFF, cores
 
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
         if opts.file is not None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 from larmspider.formatting import counted
 from larmspider.frontier.links import RecentlySeen
 from larmspider.frontier.storage.lmdb_reader import FrontierReader

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.access.sources import Sources
-from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.process import Readers
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages, languages_in
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.formatting import counted, duration
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import STEMMERS

@@ -25,7 +25,7 @@ from scrapy.settings import Settings
 from larmspider.crawl.reader import CrawlDir, StoredPage, check_bodies, last_visit
 from larmspider.crawl.worker_dirs import open_crawl as open_directory
 from larmspider.errors import ConfigError
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.items import ORDINARY, Page
 from larmspider.urls.host_pattern import host_matcher

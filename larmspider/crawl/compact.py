@@ -27,7 +27,7 @@ from larmspider.crawl.fill import forget_unfinished
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
 from larmspider.fetch.blobs import blob_files
 from larmspider.files import sync_folder

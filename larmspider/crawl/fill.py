@@ -30,8 +30,8 @@ from larmspider.errors import (
     TemporaryError,
 )
 from larmspider.extraction.formats import add_outcome
-from larmspider.extraction.language import Languages
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages
 from larmspider.fetch.blobs import digest_of
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, duration

@@ -27,7 +27,7 @@ from larmspider.errors import (
     OtherFormatError,
     TemporaryError,
 )
-from larmspider.extraction.helper_process import origin, shadowed
+from larmspider.extraction.processes.helper_process import origin, shadowed
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader

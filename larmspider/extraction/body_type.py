@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from larmspider.extraction.charset import wide_without_mark
+from larmspider.extraction.texts.charset import wide_without_mark
 from larmspider.extraction.xml_root import root_of
 from larmspider.urls.media_types import (
     DOWNLOADS,

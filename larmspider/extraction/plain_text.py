@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from larmspider.extraction import roff
-from larmspider.extraction.charset import decode
-from larmspider.extraction.page_builder import MAX_TITLE, one_line, page_text
+from larmspider.extraction.pages.page_builder import MAX_TITLE, one_line, page_text
+from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _LINE = 200

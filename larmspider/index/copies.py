@@ -1,6 +1,6 @@
 """Which of many pages are copies: the same text, or nearly so.
 
-A page's *likeness* is 64 bits: the simhash of its main text (extraction/fingerprint.py), or a hash
+A page's *likeness* is 64 bits: the simhash of its main text (fingerprint.py), or a hash
 of its bytes if it has little text. If the main text is mostly links (a menu in a plain ``div``),
 the likeness is this simhash xor the simhash of the text outside of links (outside_links.py): bits
 that differ in either also differ in the likeness, so copies are alike in both. Copies differ in at

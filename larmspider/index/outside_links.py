@@ -4,7 +4,7 @@
 
 A menu in a plain ``div`` is main text, and drowns the few words of the page's own. These words
 decide whether the page is a copy (copies.py), and whether it is new to its host
-(extraction/novelty.py).
+(extraction/texts/novelty.py).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Sections of a long page, as the index stores them: where they begin in the main text, the anchor
-that a link uses, and the heading (extraction/page_builder.py). For all pages, this also knows where
+that a link uses, and the heading (page_builder.py). For all pages, this also knows where
 headings part the text, which otherwise runs on as if they were part of a sentence::
 
     text = "Sirens A siren chops a stream of air."

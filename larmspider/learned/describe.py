@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from larmspider import program
-from larmspider.extraction.novelty import Bloom
+from larmspider.extraction.texts.novelty import Bloom
 from larmspider.formatting import counted, duration, utc
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from larmspider.dates import http_time
-from larmspider.extraction.sitemap import ANYWHERE
+from larmspider.extraction.pages.sitemap import ANYWHERE
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.part import Part
 from larmspider.frontier.politeness import Politeness

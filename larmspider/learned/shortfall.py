@@ -17,15 +17,15 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 from larmspider import program
-from larmspider.extraction.fingerprint import asks_password
 from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.ways_on import (
+from larmspider.extraction.pages.ways_on import (
     Instead,
     asks_sign_in,
     instead_of_links,
     is_shell,
     leads_to_logins,
 )
+from larmspider.extraction.texts.fingerprint import asks_password
 from larmspider.formatting import counted, printable
 from larmspider.frontier.part import HostNotes, Note, NotesMemory, Part
 from larmspider.frontier.storage.lmdb_reader import FrontierReader

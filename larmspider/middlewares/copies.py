@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from larmspider.extraction.fingerprint import Details, fingerprint
+from larmspider.extraction.texts.fingerprint import Details, fingerprint
 from larmspider.formatting import printable
 from larmspider.frontier.ending import Merge
 from larmspider.items import REDIRECT, Page

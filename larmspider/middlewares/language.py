@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import NotConfigured
 
-from larmspider.extraction.language import is_in_another, languages_in
+from larmspider.extraction.texts.language import is_in_another, languages_in
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 

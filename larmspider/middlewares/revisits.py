@@ -27,7 +27,8 @@ from scrapy.http import Response
 from larmspider import options, stats
 from larmspider.crawl.stored_bodies import StoredBodies
 from larmspider.errors import InvalidURL
-from larmspider.extraction.fingerprint import (
+from larmspider.extraction.processes.helper_process import ExtractionStopped
+from larmspider.extraction.texts.fingerprint import (
     asked_password,
     asks_password,
     fingerprint,
@@ -37,7 +38,6 @@ from larmspider.extraction.fingerprint import (
     signature,
     was_noindex,
 )
-from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from larmspider.extraction.language import Languages
+    from larmspider.extraction.texts.language import Languages
     from larmspider.frontier.hosts import Lease
     from larmspider.learned.revisits.host import HostKnowledge
     from larmspider.learned.revisits.revisiting import Revisiting

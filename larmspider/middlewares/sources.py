@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from larmspider.extraction.sitemap import is_likely, listed, read_aside
+from larmspider.extraction.pages.sitemap import is_likely, listed, read_aside
 from larmspider.items import Page
 from larmspider.scheduler.scheduler import WithScheduler
 

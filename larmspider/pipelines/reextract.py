@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from larmspider.errors import MEND, ConfigError, CrawlDirError, InvalidURL
 from larmspider.extraction.formats import add_outcome
-from larmspider.extraction.language import Languages, in_languages
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages, in_languages
 from larmspider.fetch.blobs import digest_of
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key

@@ -35,8 +35,8 @@ from larmspider.access.rights import Document, Problems
 from larmspider.access.sent import META
 from larmspider.access.sources import Sources
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.language import in_languages, languages_in
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts.language import in_languages, languages_in
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.files import replace_file
 from larmspider.formatting import counted, duration, printable
 from larmspider.index.link_access import LinkAccess, covered

@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.records import url_key

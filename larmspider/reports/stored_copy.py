@@ -16,9 +16,8 @@ from lxml import etree
 from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.charset import codec_of, decode
-from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.page_builder import (
+from larmspider.extraction.pages.markup_guard import is_costly
+from larmspider.extraction.pages.page_builder import (
     BLOCKS,
     BREAKS,
     HIDDEN,
@@ -27,6 +26,7 @@ from larmspider.extraction.page_builder import (
     Attributes,
     is_permalink,
 )
+from larmspider.extraction.texts.charset import codec_of, decode
 from larmspider.formatting import size
 
 MAX_WORDS = 20

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.extraction.novelty import MAX_TEXT
+from larmspider.extraction.texts.novelty import MAX_TEXT
 from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of

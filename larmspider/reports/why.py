@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import LarmspiderError
-from larmspider.extraction.language import is_in_another, languages_in
+from larmspider.extraction.texts.language import is_in_another, languages_in
 from larmspider.items import part_url, split_part
 from larmspider.pipelines.fetch_log import remarks_in
 from larmspider.pipelines.reextract import is_for_readers

@@ -16,9 +16,9 @@ from scrapy.signals import engine_stopped
 
 from larmspider import signals, stats
 from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.helper_process import ExtractionStopped
-from larmspider.extraction.process import ExtractionRefused, Readers
-from larmspider.extraction.sitemap import MAX_BYTES
+from larmspider.extraction.pages.sitemap import MAX_BYTES
+from larmspider.extraction.processes.helper_process import ExtractionStopped
+from larmspider.extraction.processes.process import ExtractionRefused, Readers
 from larmspider.fetch.response_type import body_type
 from larmspider.formatting import printable
 from larmspider.items import REDIRECT, Link, Outcome, Page

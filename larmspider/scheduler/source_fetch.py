@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
-from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read_aside
+from larmspider.extraction.pages.sitemap import MAX_BYTES, Entry, Signals, read_aside
 from larmspider.formatting import counted, printable
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import host_of

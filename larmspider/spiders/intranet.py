@@ -22,11 +22,11 @@ from larmspider import signals as larm_signals
 from larmspider.access.connected import check_connected
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import add_outcome, extractor_for
-from larmspider.extraction.helper_process import ExtractionStopped
-from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.page_builder import MOVED_SECS, refresh_of, robots_header
-from larmspider.extraction.process import ExtractionRefused, Readers
-from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
+from larmspider.extraction.pages.page_builder import MOVED_SECS, refresh_of, robots_header
+from larmspider.extraction.pages.requisites import requisites_of_page, requisites_of_style
+from larmspider.extraction.processes.helper_process import ExtractionStopped
+from larmspider.extraction.processes.process import ExtractionRefused, Readers
+from larmspider.extraction.texts.language import Languages, languages_in
 from larmspider.fetch import limits
 from larmspider.fetch.blobs import Blob
 from larmspider.fetch.errors import kind_of, message_of

@@ -21,8 +21,8 @@ FLAT_ODF = ODF + "{kind}-flat-xml"
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
     # media type, extensions, module; modules in documents/ run in a process of their own
-    ("text/html", "html htm", _HERE + "html"),
-    ("application/xhtml+xml", "xhtml xht", _HERE + "xhtml"),
+    ("text/html", "html htm", _HERE + "pages.html"),
+    ("application/xhtml+xml", "xhtml xht", _HERE + "pages.xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
     ("application/pdf", "pdf", _APART + "pdfs.pdf"),
     ("application/x-pdf", "", _APART + "pdfs.pdf"),

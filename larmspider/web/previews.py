@@ -19,7 +19,7 @@ from pathlib import Path
 
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.process import (
+from larmspider.extraction.processes.process import (
     RECYCLED,
     ExtractionProcess,
     ExtractionRefused,

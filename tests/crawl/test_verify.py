@@ -24,8 +24,8 @@ from larmspider.crawl.verify.frontier import check_seal
 from larmspider.crawl.verify.logs import check_log, hole, is_hole
 from larmspider.crawl.verify.others import check_manifest
 from larmspider.errors import ConfigError
-from larmspider.extraction.language import Languages
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader

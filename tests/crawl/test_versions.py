@@ -14,8 +14,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from larmspider.crawl.reader import CrawlDir
-from larmspider.extraction.language import Languages
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages
 from larmspider.index.anchors import AnchorTable
 from larmspider.items import Kept, Link, Page
 from larmspider.pipelines.reextract import reextracted

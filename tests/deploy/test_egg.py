@@ -147,7 +147,7 @@ import asyncio, sys
 from pathlib import Path
 
 import pytest
-from larmspider.extraction.process import ExtractionProcess
+from larmspider.extraction.processes.process import ExtractionProcess
 reader = ExtractionProcess(30, 1 << 30)
 Path(sys.argv[1]).write_bytes(b"another egg")
 for _ in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from larmspider.extraction.backlog import LEAST_BYTES, SHARE, Backlog, Waiting
+from larmspider.extraction.processes.backlog import LEAST_BYTES, SHARE, Backlog, Waiting
 
 ROOM = 100 * LEAST_BYTES
 

@@ -16,7 +16,7 @@ from scrapy.http import Response
 from larmspider.extraction.body_type import END_BYTES, media_type
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.formats import extractor_for, without_text
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
 from larmspider.extraction.xml_root import root_of
 from larmspider.fetch.blobs import Room
 from larmspider.fetch.file_handler import FileReader

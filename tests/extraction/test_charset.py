@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import charset as charset_guess
-from larmspider.extraction.charset import (
+from larmspider.extraction.texts import charset as charset_guess
+from larmspider.extraction.texts.charset import (
     PRESCAN_BYTES,
     declared_charset,
     decode,

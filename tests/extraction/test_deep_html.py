@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extraction import deep_html, html
-from larmspider.extraction.page_builder import PageBuilder
+from larmspider.extraction.pages import deep_html, html
+from larmspider.extraction.pages.page_builder import PageBuilder
 from larmspider.items import Page
 
 URL = "http://wiki.example/docs/start"

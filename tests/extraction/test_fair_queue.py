@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from larmspider.extraction import fair_queue
-from larmspider.extraction.fair_queue import HALF_LIFE, PROBATION, FairQueue, Turn, Turns
+from larmspider.extraction.processes import fair_queue
+from larmspider.extraction.processes.fair_queue import HALF_LIFE, PROBATION, FairQueue, Turn, Turns
 
 HOSTILE, GOOD = "hostile", "good"
 LIMIT = 30.0

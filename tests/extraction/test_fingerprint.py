@@ -10,7 +10,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from larmspider.extraction.fingerprint import (
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.fingerprint import (
     MAX_NUMBERS,
     PAIRS,
     Details,
@@ -24,7 +25,6 @@ from larmspider.extraction.fingerprint import (
     simhash,
     was_noindex,
 )
-from larmspider.extraction.html import extract
 from larmspider.items import Link, Page
 
 LONG = "Enough words that the text alone says which page it is, and no link need be asked. " * 4

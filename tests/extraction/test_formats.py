@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import html, plain_text, xhtml
+from larmspider.extraction import plain_text
 from larmspider.extraction.body_type import END_BYTES, MAX_NAMES, media_type
 from larmspider.extraction.documents import tags
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.pdfs import pdf
 from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.page_builder import MAX_TEXT
+from larmspider.extraction.pages import html, xhtml
+from larmspider.extraction.pages.page_builder import MAX_TEXT
 from tests.support.documents.corpus import zipped
 from tests.support.documents.hostile import ole_of_many_entries
 

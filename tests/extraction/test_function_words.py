@@ -1,11 +1,11 @@
-"""larmspider/extraction/function_words.py: texts whose language is certain, and all others."""
+"""extraction/texts/function_words.py: texts whose language is certain, and all others."""
 
 from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction import function_words
-from larmspider.extraction.function_words import language_of
+from larmspider.extraction.texts import function_words
+from larmspider.extraction.texts.function_words import language_of
 
 ENGLISH = (
     "Returns the element at the given index. If the list is not sorted, then the method throws an"

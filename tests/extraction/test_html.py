@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import InvalidURL
-from larmspider.extraction import deep_html, html, page_builder
-from larmspider.extraction.helper_child import packed
-from larmspider.extraction.html import extract
-from larmspider.extraction.page_builder import (
+from larmspider.extraction.pages import deep_html, html, page_builder
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.pages.page_builder import (
     MAX_ANCHOR,
     MAX_DESCRIPTION,
     MAX_LINK_CHARS,
@@ -20,7 +19,8 @@ from larmspider.extraction.page_builder import (
     MAX_TEXT,
     MAX_TITLE,
 )
-from larmspider.extraction.process_child import answer_of
+from larmspider.extraction.processes.helper_child import packed
+from larmspider.extraction.processes.process_child import answer_of
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Page
 from larmspider.urls.canonical import LONGEST_URL, canonicalize
 from larmspider.urls.resolve import MAX_HREF

@@ -1,4 +1,4 @@
-"""larmspider/extraction/language.py: what a page says, and what its text is like."""
+"""larmspider/extraction/texts/language.py: what a page says, and what its text is like."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scrapy.settings import Settings
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extraction.helper_process import ExtractionStopped
-from larmspider.extraction.language import (
+from larmspider.extraction.processes.helper_process import ExtractionStopped
+from larmspider.extraction.texts.language import (
     CONTRADICTIONS,
     LOOKED_AT,
     SAMPLE,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extraction import markup_guard as costly_markup
-from larmspider.extraction.markup_guard import is_costly
+from larmspider.extraction.pages import markup_guard as costly_markup
+from larmspider.extraction.pages.markup_guard import is_costly
 
 MANY = 20_000
 ATTRIBUTES = " ".join(f"a{n}" for n in range(50))

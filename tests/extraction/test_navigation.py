@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from larmspider.extraction import navigation
-from larmspider.extraction.navigation import (
+from larmspider.extraction.texts import navigation
+from larmspider.extraction.texts.navigation import (
     LEAST_PAGES,
     MAX_HOSTS,
     MAX_ROWS,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from larmspider.extraction import deep_html, html, xhtml
+from larmspider.extraction.pages import deep_html, html, xhtml
 
 
 def text(markup: str) -> str:

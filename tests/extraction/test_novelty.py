@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from uuid import UUID
 
-from larmspider.extraction.novelty import Rows, Sketch, apart_of, rows_of
+from larmspider.extraction.texts.novelty import Rows, Sketch, apart_of, rows_of
 from larmspider.items import Link, Page
 
 _DRAW = random.Random(18)

@@ -1,4 +1,4 @@
-"""larmspider/extraction/own_fields.py: what selectors find on pages, and which are refused."""
+"""extraction/pages/own_fields.py: what selectors find on pages, and which are refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.extraction import own_fields
-from larmspider.extraction.own_fields import MAX_NAMES, MAX_VALUE, MAX_VALUES, OwnFields
-from larmspider.extraction.process import Readers
+from larmspider.extraction.pages import own_fields
+from larmspider.extraction.pages.own_fields import MAX_NAMES, MAX_VALUE, MAX_VALUES, OwnFields
+from larmspider.extraction.processes.process import Readers
 from larmspider.search import query
 
 PAGE = """

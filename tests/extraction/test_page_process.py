@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from larmspider.extraction import html, page_process
-from larmspider.extraction.helper_process import ExtractionStopped
-from larmspider.extraction.page_process import AUTO, LEAST_BYTES, OFF, ON, SAMPLE, WAITING
-from larmspider.extraction.page_process import PageProcess as Process
-from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.extraction.pages import html
+from larmspider.extraction.processes import page_process
+from larmspider.extraction.processes.helper_process import ExtractionStopped
+from larmspider.extraction.processes.page_process import AUTO, LEAST_BYTES, OFF, ON, SAMPLE, WAITING
+from larmspider.extraction.processes.page_process import PageProcess as Process
+from larmspider.extraction.processes.process import ExtractionRefused, Readers
 from larmspider.items import Page
 
 T = TypeVar("T")

@@ -14,12 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extraction import html
 from larmspider.extraction.formats import media_type
-from larmspider.extraction.helper_child import packed, receive, send
-from larmspider.extraction.helper_process import HelperProcess
-from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
-from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
+from larmspider.extraction.pages import html
+from larmspider.extraction.pages.markup_guard import MAX_BYTES, MAX_TAGS, is_large
+from larmspider.extraction.processes.helper_child import packed, receive, send
+from larmspider.extraction.processes.helper_process import HelperProcess
+from larmspider.extraction.processes.process import (
+    ExtractionProcess,
+    ExtractionRefused,
+    ExtractionStopped,
+)
 from larmspider.items import Page
 from tests.support.documents.hostile import ole_of_many_entries
 
@@ -199,7 +203,7 @@ def test_what_is_large(body, large):
 
 FAULTS = """
 import ctypes, resource, sys
-from larmspider.extraction.helper_child import keep_memory
+from larmspider.extraction.processes.helper_child import keep_memory
 if sys.argv[1] == "kept":
     assert keep_memory()
 else:  # as glibc has it, which else asks for more once a large buffer was freed
@@ -241,7 +245,7 @@ def test_a_text_that_is_sent_keeps_its_size():
 
 TELL = """
 import os, sys
-from larmspider.extraction.helper_child import receive, send
+from larmspider.extraction.processes.helper_child import receive, send
 send(sys.stdout.buffer, os.environ.get(receive(sys.stdin.buffer)))
 sys.stdout.buffer.flush()
 """
@@ -268,7 +272,7 @@ def test_glibc_asks_for_huge_pages_unless_the_user_says_otherwise(monkeypatch, o
 
 STARTER = """
 import subprocess, sys
-from larmspider.extraction.helper_child import receive, send
+from larmspider.extraction.processes.helper_child import receive, send
 receive(sys.stdin.buffer)
 send(sys.stdout.buffer, subprocess.Popen(["sleep", "600"]).pid)
 sys.stdout.buffer.flush()

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from larmspider.extraction import progress
 from larmspider.extraction.documents import parts, reading
 from larmspider.extraction.documents.mails import mail
 from larmspider.extraction.documents.office import spreadsheet
 from larmspider.extraction.formats import media_type
-from larmspider.extraction.notes import Notes
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes import progress
+from larmspider.extraction.processes.notes import Notes
+from larmspider.extraction.processes.process import Readers
 from larmspider.items import Page
 from tests.support.documents import corpus
 

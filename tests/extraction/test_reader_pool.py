@@ -9,14 +9,14 @@ from math import inf
 import pytest
 
 from larmspider import stats
-from larmspider.extraction.backlog import Backlog
-from larmspider.extraction.helper_process import (
+from larmspider.extraction.processes.backlog import Backlog
+from larmspider.extraction.processes.helper_process import (
     ExtractionPostponed,
     ExtractionRefused,
     ExtractionStopped,
 )
-from larmspider.extraction.process import ExtractionProcess, Readers
-from larmspider.extraction.reader_pool import PATIENCE, SHORTEST, ReaderPool, limit_of
+from larmspider.extraction.processes.process import ExtractionProcess, Readers
+from larmspider.extraction.processes.reader_pool import PATIENCE, SHORTEST, ReaderPool, limit_of
 from larmspider.items import Outcome, Page
 from tests.support.documents import corpus
 
@@ -218,6 +218,8 @@ def test_there_are_as_many_readers_as_the_setting_says(places: int) -> None:
 
 def test_two_readers_from_two_cores_on(monkeypatch: pytest.MonkeyPatch) -> None:
     for cores, places in ((1, 1), (2, 2), (16, 2)):
-        monkeypatch.setattr("larmspider.extraction.process.cores", lambda cores=cores: cores)
+        monkeypatch.setattr(
+            "larmspider.extraction.processes.process.cores", lambda cores=cores: cores
+        )
         with Readers() as readers:
             assert readers.documents.turns.queue.places == places

@@ -1,10 +1,10 @@
-"""larmspider/extraction/requisites.py"""
+"""larmspider/extraction/pages/requisites.py"""
 
 from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
+from larmspider.extraction.pages.requisites import requisites_of_page, requisites_of_style
 
 PAGE = "http://wiki/docs/a.html"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 
 TEXT = "A connection pool is a standard technique. " * 6
 LINKS = "".join(f'<li><a href="{n}.html">Menu entry {n}</a></li>' for n in range(9))

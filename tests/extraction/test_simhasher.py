@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extraction import simhasher
-from larmspider.extraction.fingerprint import simhash
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts import simhasher
+from larmspider.extraction.texts.fingerprint import simhash
+from larmspider.extraction.texts.simhasher import Simhasher
 
 TEXTS = [("wiki", "one text"), ("", "another text \ud800"), ("wiki", "")]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from larmspider.extraction import sitemap
-from larmspider.extraction.html import extract
-from larmspider.extraction.sitemap import LARGE_BYTES, MAX_ROWS, Entry, listed, read, time_of
+from larmspider.extraction.pages import sitemap
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.pages.sitemap import LARGE_BYTES, MAX_ROWS, Entry, listed, read, time_of
 from larmspider.items import Link, Page
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC).timestamp()

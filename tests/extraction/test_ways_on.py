@@ -1,4 +1,4 @@
-"""larmspider/extraction/ways_on.py: hostile pages cost it no more than others."""
+"""larmspider/extraction/pages/ways_on.py: hostile pages cost it no more than others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from larmspider.extraction import ways_on
+from larmspider.extraction.pages import ways_on
 from larmspider.items import Page
 
 FULL = ways_on.LOOKED_AT

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from larmspider.extraction.fingerprint import simhash
-from larmspider.extraction.words import Words
+from larmspider.extraction.texts.fingerprint import simhash
+from larmspider.extraction.texts.words import Words
 
 CHANCE = random.Random(7)
 LONG = " ".join(f"{CHANCE.random()}"[2 : CHANCE.randrange(4, 20)] for _ in range(2_000))

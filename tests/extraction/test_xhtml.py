@@ -2,7 +2,7 @@
 
 import pytest
 
-from larmspider.extraction.xhtml import as_html, extract, extract_columns
+from larmspider.extraction.pages.xhtml import as_html, extract, extract_columns
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from scrapy import Request
 from scrapy.utils.test import get_crawler
 
-from larmspider.extraction.html import extract
-from larmspider.extraction.sitemap import listed
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.pages.sitemap import listed
 from larmspider.fetch import errors, file_handler
 from larmspider.fetch.file_handler import Answer, FileHandler, FileReader
 from larmspider.fetch.limits import Limits

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import tantivy
 
-from larmspider.extraction.fingerprint import simhash
-from larmspider.extraction.html import extract
-from larmspider.extraction.simhasher import Compared
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.fingerprint import simhash
+from larmspider.extraction.texts.simhasher import Compared
 from larmspider.index import copies
 from larmspider.index.access import Access
 from larmspider.index.copies import NEAR, Groups, blocks, like, near

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.index.likeness import _move
 from larmspider.index.schema import indexed_page
 from larmspider.index.sections import breaks_of, ends_heading, kept_breaks, kept_sections, parted

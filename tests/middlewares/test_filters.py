@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.items import ORDINARY, REDIRECT, Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.known_paths import KnownPathsFilter

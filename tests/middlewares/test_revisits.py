@@ -21,8 +21,8 @@ from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 
 from larmspider import options, stats
-from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.fingerprint import fingerprint, link_signature, signature
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind

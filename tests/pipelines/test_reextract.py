@@ -10,9 +10,9 @@ import pytest
 from scrapy.http import Headers
 
 from larmspider.errors import ConfigError
-from larmspider.extraction.html import extract
-from larmspider.extraction.language import Languages
-from larmspider.extraction.process import Readers
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages
 from larmspider.index.rebuild import rebuild
 from larmspider.index.schema import FILES
 from larmspider.index.version import restricted_of

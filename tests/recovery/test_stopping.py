@@ -209,7 +209,7 @@ store.IndexWriter = {{name}}
 """
 READING = """
 from larmspider.settings import *
-import larmspider.extraction.process as reader
+import larmspider.extraction.processes.process as reader
 reader._PROGRAM = "import time, pathlib; pathlib.Path('reading').touch(); time.sleep(600)"
 LARM_EXTRACTION_SECS = 600
 """

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from examples.intranet.serve import DemoServer
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir, StoredPage
-from larmspider.extraction import html
+from larmspider.extraction.pages import html
 from larmspider.items import Link, Page
 from larmspider.reports.explain import LEFT, changed_filters, explain, read_again
 from larmspider.workdir.manifest import filters_of
@@ -115,7 +115,9 @@ def test_a_large_page_is_read_in_another_process(
         read.append(url)
         return html.extract(body, url, content_type)
 
-    monkeypatch.setattr("larmspider.extraction.process.extractor_for", lambda mime: extract)
+    monkeypatch.setattr(
+        "larmspider.extraction.processes.process.extractor_for", lambda mime: extract
+    )
     stored = StoredPage("", "http://h/", "http://h/", 0, 200, "text/html", len(body), "", 0, 0)
     page = read_again(body, stored, Settings({"LARM_EXTRACTION_SECS": 0.3}))
     assert (len(page.links), read == ["http://h/"]) == (links, here)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from larmspider.control.deletes import write_approved
-from larmspider.extraction.fingerprint import RESTLESS, Volatile
+from larmspider.extraction.texts.fingerprint import RESTLESS, Volatile
 from larmspider.frontier.storage.records import url_key
 from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.notes import WHOLE_HOST, HostDeletes, Waiting, note_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.charset import decode
+from larmspider.extraction.texts.charset import decode
 from larmspider.reports.stored_copy import (
     SHOWN_CHARS,
     Block,

@@ -12,8 +12,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from larmspider.extraction.markup_guard import MAX_BYTES
-from larmspider.extraction.process import Readers
+from larmspider.extraction.pages.markup_guard import MAX_BYTES
+from larmspider.extraction.processes.process import Readers
 from larmspider.fetch.errors import TimedOut
 from larmspider.frontier.hosts import Host, HostPace, HostRecord, Lease
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from larmspider import stats
-from larmspider.extraction.page_process import LEAST_BYTES, WAITING
+from larmspider.extraction.processes.page_process import LEAST_BYTES, WAITING
 from larmspider.search.searcher import Searcher
 from tests.support.crawling import crawl, records
 from tests.support.recovery.killed_crawl import RunningCrawl, counts, wait_until

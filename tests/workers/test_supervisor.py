@@ -17,8 +17,8 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.commands.workers import Command
-from larmspider.extraction import page_process
-from larmspider.extraction.page_process import AUTO, ON
+from larmspider.extraction.processes import page_process
+from larmspider.extraction.processes.page_process import AUTO, ON
 from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.workers import supervisor as process

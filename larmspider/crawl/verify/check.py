@@ -39,8 +39,8 @@ from larmspider.crawl.verify.others import (
     check_small,
 )
 from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError, NoCrawlError
-from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.process import Readers
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.texts.language import Languages, languages_in
 from larmspider.files import is_locked
 from larmspider.formatting import counted
 from larmspider.frontier.storage.lmdb_reader import FrontierReader

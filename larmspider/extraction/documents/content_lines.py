@@ -11,10 +11,10 @@ import re
 from binascii import a2b_qp
 from collections.abc import Iterator
 
-from larmspider.extraction.charset import charset_of, decode
 from larmspider.extraction.documents.labels import text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, urls_in
 from larmspider.extraction.documents.text_page import text_page
+from larmspider.extraction.texts.charset import charset_of, decode
 from larmspider.items import Page
 
 _MARK, _SPACE, _SPACES = b"\xef\xbb\xbf", b" \t", (b" ", b"\t")

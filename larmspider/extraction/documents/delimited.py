@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from larmspider.extraction.charset import decode
 from larmspider.extraction.documents.reading import DocumentBuilder, urls_in_value
 from larmspider.extraction.documents.text_page import text_page
+from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _DELIMITERS = ",;\t|"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
-from larmspider.extraction import xhtml
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import (
@@ -21,6 +20,7 @@ from larmspider.extraction.documents.reading import (
     keeping,
     parse_xml,
 )
+from larmspider.extraction.pages import xhtml
 from larmspider.items import Outcome, Page
 
 _BASE = "part://book/"

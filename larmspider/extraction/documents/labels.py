@@ -16,7 +16,7 @@ import re
 
 import webencodings
 
-from larmspider.extraction.charset import FALLBACK, SAMPLE_BYTES, decode, guess
+from larmspider.extraction.texts.charset import FALLBACK, SAMPLE_BYTES, decode, guess
 
 _ASCII = frozenset(("us-ascii", "ascii", "ansi_x3.4-1968", "iso-ir-6", "646", "x-user-defined"))
 """Labels of plain ASCII, which need no charset: programs write them above anything."""

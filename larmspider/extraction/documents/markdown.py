@@ -10,9 +10,9 @@ from __future__ import annotations
 import html
 import re
 
-from larmspider.extraction.charset import decode
 from larmspider.extraction.documents.reading import DocumentBuilder, urls_in
 from larmspider.extraction.documents.text_page import text_page
+from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _HEADING = re.compile(r"^(?:#{1,6}[ \t]+(\S.{0,500})|(\S.{0,500})\n(?:=+|-+)[ \t]*$)", re.MULTILINE)

@@ -23,11 +23,11 @@ from posixpath import splitext
 from typing import IO, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from larmspider.extraction import progress
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
-from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
+from larmspider.extraction.pages.page_builder import MAX_LINKS, MAX_TEXT, one_line
+from larmspider.extraction.processes import progress
 from larmspider.items import Link, Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart, module_of
 

@@ -17,8 +17,9 @@ from lxml import etree
 
 from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
-from larmspider.extraction import charset, progress
-from larmspider.extraction.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
+from larmspider.extraction.pages.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
+from larmspider.extraction.processes import progress
+from larmspider.extraction.texts import charset
 from larmspider.items import ORDINARY, Outcome, Page
 
 _NO_UTF_16 = re.compile(

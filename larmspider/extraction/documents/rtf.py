@@ -45,8 +45,8 @@ from larmspider.extraction.documents.rtf_words import (
     WIDE,
     WORD_ART,
 )
-from larmspider.extraction.note_numbers import is_note_behind
-from larmspider.extraction.page_builder import MAX_TEXT
+from larmspider.extraction.pages.note_numbers import is_note_behind
+from larmspider.extraction.pages.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
 _BEGIN = re.compile(rb"\{\s*\\u?rtf")

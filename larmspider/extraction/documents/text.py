@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from larmspider.extraction import html
-from larmspider.extraction.charset import decode
 from larmspider.extraction.documents import markdown
 from larmspider.extraction.documents.reading import DocumentBuilder, keeping, urls_in, urls_in_value
 from larmspider.extraction.documents.text_page import text_page
-from larmspider.extraction.page_builder import MAX_TEXT
+from larmspider.extraction.pages import html
+from larmspider.extraction.pages.page_builder import MAX_TEXT
+from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')

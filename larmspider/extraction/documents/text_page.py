@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from larmspider.extraction.documents.reading import DocumentBuilder
-from larmspider.extraction.page_builder import MAX_TEXT
+from larmspider.extraction.pages.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
 

@@ -25,11 +25,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from larmspider.extraction import html
 from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
-from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT
+from larmspider.extraction.pages import html
+from larmspider.extraction.pages.page_builder import MAX_LINKS, MAX_TEXT
 from larmspider.items import Outcome, Page
 from larmspider.urls.media_types import WRAPPED, module_of
 

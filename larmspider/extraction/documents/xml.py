@@ -18,7 +18,7 @@ from typing import Any
 
 from lxml import etree
 
-from larmspider.extraction import plain_text, xhtml
+from larmspider.extraction import plain_text
 from larmspider.extraction.documents.office import office_text, opendocument
 from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.reading import (
@@ -32,6 +32,7 @@ from larmspider.extraction.documents.reading import (
     parse_xml,
     text_of_broken_xml,
 )
+from larmspider.extraction.pages import xhtml
 from larmspider.items import Page
 
 _WORDS = frozenset(

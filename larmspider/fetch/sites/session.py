@@ -26,7 +26,7 @@ import lxml.html
 from lxml import etree
 from scrapy.http import TextResponse
 
-from larmspider.extraction.markup_guard import MAX_BYTES, has_many_attributes, is_large
+from larmspider.extraction.pages.markup_guard import MAX_BYTES, has_many_attributes, is_large
 from larmspider.fetch.sites.cookies import OriginCookies
 from larmspider.fetch.sites.lookup import Origin, Sites, origin_of
 from larmspider.urls.resolve import location_of, resolve

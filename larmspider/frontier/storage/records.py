@@ -254,7 +254,7 @@ class FetchRecord(_Visits, eq=False):
     ``inlinks``: the links to the URL that were counted.
 
     For revisits: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
-    (extraction/fingerprint.py). ``a`` and ``b`` are estimates of its changes (refresh.py), 0.0
+    (fingerprint.py). ``a`` and ``b`` are estimates of its changes (refresh.py), 0.0
     without an estimate. ``due``: time of the next visit, 0.0 for never. ``missing_since``: the page
     has been missing since then, at ``confirmations`` visits in a row, the last as ``missing_as``.
 
@@ -354,7 +354,7 @@ class Recovery:
 
 
 BODY_DIGEST = 20
-"""Bytes of FetchRecord.digest that are the body's; a fingerprint (extraction/fingerprint.py)
+"""Bytes of FetchRecord.digest that are the body's; a fingerprint (extraction/texts/fingerprint.py)
 follows."""
 NO_DIGEST = bytes(BODY_DIGEST)
 """The digest if the stored body may differ from the last fetched one."""

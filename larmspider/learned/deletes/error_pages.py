@@ -17,7 +17,7 @@ from enum import Enum
 
 import msgspec
 
-from larmspider.extraction.error_page import (
+from larmspider.extraction.texts.error_page import (
     LEAST_PAIRS,
     Lost,
     Pairs,
@@ -27,7 +27,7 @@ from larmspider.extraction.error_page import (
     pairs_to_keep,
     says_another_thing,
 )
-from larmspider.extraction.fingerprint import asked_password, asks_password, error_signature
+from larmspider.extraction.texts.fingerprint import asked_password, asks_password, error_signature
 from larmspider.frontier.hosts import Host
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.part import HostNotes, Note, NotesMemory, Part

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from larmspider.extraction.fingerprint import Volatile, VolatileNote
+from larmspider.extraction.texts.fingerprint import Volatile, VolatileNote
 from larmspider.frontier.part import TIMES_PACKED
 from larmspider.frontier.storage.records import packed
 from larmspider.learned.revisits.refresh import DAY, Checks, Pace

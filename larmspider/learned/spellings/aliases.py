@@ -26,7 +26,7 @@ from enum import Enum, IntEnum
 
 import msgspec
 
-from larmspider.extraction.fingerprint import Details
+from larmspider.extraction.texts.fingerprint import Details
 from larmspider.frontier.part import Note
 from larmspider.urls.equivalence import RULES, names_of
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from larmspider.extraction.fingerprint import Details, RecentPages
+from larmspider.extraction.texts.fingerprint import Details, RecentPages
 from larmspider.frontier.storage.records import BODY_DIGEST, FetchRecord, MergedUrl, url_key
 from larmspider.learned.spellings.aliases import (
     HostAliases,

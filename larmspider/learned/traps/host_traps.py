@@ -42,7 +42,7 @@ from zlib import crc32
 
 import msgspec
 
-from larmspider.extraction.novelty import Bloom
+from larmspider.extraction.texts.novelty import Bloom
 from larmspider.frontier.storage.records import packed
 from larmspider.urls.url_class import UrlClass, UrlClasses, split_suffix
 from larmspider.urls.view_of import words_path

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from larmspider.extraction.fingerprint import error_signature
-from larmspider.extraction.novelty import Bloom, Sketch, apart_of, rows_of
+from larmspider.extraction.texts.fingerprint import error_signature
+from larmspider.extraction.texts.novelty import Bloom, Sketch, apart_of, rows_of
 from larmspider.formatting import counted
 from larmspider.frontier.part import HostNotes, Part
 from larmspider.frontier.strategies import LATER, level_of

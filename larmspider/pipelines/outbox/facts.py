@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self
 
-from larmspider.extraction.language import in_languages, languages_in
+from larmspider.extraction.texts.language import in_languages, languages_in
 from larmspider.index.link_access import LinkAccess
 from larmspider.items import Page, Part, Removed
 from larmspider.pipelines.reextract import is_for_readers

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 import scrapy.signals
 
 from larmspider import options, program, signals, stats
-from larmspider.extraction.helper_process import ChildPath
+from larmspider.extraction.processes.helper_process import ChildPath
 from larmspider.formatting import counted, size
 from larmspider.items import Page, Removed
 from larmspider.pipelines.outbox.facts import IndexFacts

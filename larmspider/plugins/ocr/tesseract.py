@@ -14,8 +14,8 @@ from contextlib import suppress
 import pypdfium2 as pdfium
 
 from larmspider.errors import ConfigError
-from larmspider.extraction import progress
-from larmspider.extraction.page_builder import one_line
+from larmspider.extraction.pages.page_builder import one_line
+from larmspider.extraction.processes import progress
 from larmspider.items import Outcome, Page, Part
 
 _DPI = 200

@@ -27,7 +27,7 @@ from w3lib.http import basic_auth_header
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extraction.simhasher import Simhasher
+from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.likeness import Comparison
 from larmspider.index.schema import STEMMERS

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import DownloadFailedError
 
 from larmspider.errors import ConfigError
-from larmspider.extraction.fair_queue import Turns
+from larmspider.extraction.processes.fair_queue import Turns
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import TooBig
 from larmspider.fetch.limits import RenderLimits

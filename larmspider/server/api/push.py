@@ -31,9 +31,9 @@ from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.dates import http_time
 from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
-from larmspider.extraction.language import KNOWN
-from larmspider.extraction.own_fields import MAX_VALUE, MAX_VALUES, OwnFields
-from larmspider.extraction.page_builder import MAX_TITLE, language_tag, one_line
+from larmspider.extraction.pages.own_fields import MAX_VALUE, MAX_VALUES, OwnFields
+from larmspider.extraction.pages.page_builder import MAX_TITLE, language_tag, one_line
+from larmspider.extraction.texts.language import KNOWN
 from larmspider.formatting import counted, printable, size
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.server.api.api_types import PushAnswer, PushAnswers, PushDocument

@@ -26,7 +26,7 @@ from scrapy.settings import BaseSettings
 from larmspider import options
 from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
-from larmspider.extraction.language import languages_in
+from larmspider.extraction.texts.language import languages_in
 from larmspider.files import read_plain
 from larmspider.learned.factory import host_rules
 from larmspider.server.config.crawl_schema import (

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 import pytest
 from PIL import Image
 
-from larmspider.extraction import process
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.office import spreadsheet
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
-from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.extraction.processes import process
+from larmspider.extraction.processes.process import ExtractionRefused, Readers
 from larmspider.items import Outcome, Page, part_url, split_part
 from larmspider.urls.media_types import FORMATS, is_read_apart, type_by_name
 from tests.support.documents import corpus

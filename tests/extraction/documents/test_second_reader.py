@@ -10,13 +10,13 @@ from scrapy.settings import Settings
 
 from larmspider import settings as defaults
 from larmspider.errors import ConfigError
-from larmspider.extraction import process
 from larmspider.extraction.documents import parts, tika
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread
-from larmspider.extraction.process import Readers
-from larmspider.extraction.process_child import PDF, Helpers
+from larmspider.extraction.processes import process
+from larmspider.extraction.processes.process import Readers
+from larmspider.extraction.processes.process_child import PDF, Helpers
 from larmspider.items import Page
 from larmspider.urls.media_types import type_by_name
 from tests.support.documents import corpus, packages

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from larmspider.extraction.fingerprint import link_signature, signature
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
+from larmspider.extraction.texts.fingerprint import link_signature, signature
 from larmspider.frontier.hosts import Host, HostPace, HostRecord
 from larmspider.frontier.part import NotesMemory
 from larmspider.frontier.storage.records import FetchRecord, UrlState

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.extraction.sitemap import ANYWHERE
+from larmspider.extraction.pages.sitemap import ANYWHERE
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.hosts import HostPace, Lease
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key

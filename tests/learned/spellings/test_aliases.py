@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.extraction.fingerprint import Details
+from larmspider.extraction.texts.fingerprint import Details
 from larmspider.learned.spellings.aliases import (
     MAX_SAMPLES,
     Decision,

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from larmspider.extraction.fingerprint import RecentPages
+from larmspider.extraction.texts.fingerprint import RecentPages
 from larmspider.frontier.dispatch import finish
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend

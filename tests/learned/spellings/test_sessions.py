@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from larmspider.extraction.fingerprint import RecentPages
+from larmspider.extraction.texts.fingerprint import RecentPages
 from larmspider.items import Link, Page
 from larmspider.learned.spellings.sessions import SessionNames
 from larmspider.urls.session_ids import IN_PATH, tokens_of, without

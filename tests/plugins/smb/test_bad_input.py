@@ -16,7 +16,7 @@ import pytest
 
 from larmspider.access.connected import AwayError
 from larmspider.access.lists import OPERATORS_ONLY, AccessList
-from larmspider.extraction.html import extract
+from larmspider.extraction.pages.html import extract
 from larmspider.fetch import errors
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import read_sites_file

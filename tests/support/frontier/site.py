@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import sha1
 from typing import Any
 
-from larmspider.extraction.fingerprint import Details, fingerprint
+from larmspider.extraction.texts.fingerprint import Details, fingerprint
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.items import REDIRECT, Page

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from larmspider.extraction import html
+from larmspider.extraction.pages import html
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.learned.learning import Learning

@@ -26,7 +26,6 @@ from email.message import Message
 from email.policy import compat32
 from typing import Any
 
-from larmspider.extraction import html
 from larmspider.extraction.body_type import is_signed
 from larmspider.extraction.documents.labels import known, text_of
 from larmspider.extraction.documents.mails.mail_coding import (
@@ -45,6 +44,7 @@ from larmspider.extraction.documents.reading import (
     keeping,
     urls_in,
 )
+from larmspider.extraction.pages import html
 from larmspider.items import Outcome, Page
 from larmspider.urls.media_types import module_of, type_by_name
 from larmspider.urls.resolve import resolve

@@ -20,7 +20,7 @@ from lxml import etree
 
 from larmspider.extraction.documents.office.fields import shown
 from larmspider.extraction.documents.reading import DocumentBuilder
-from larmspider.extraction.note_numbers import is_note_behind
+from larmspider.extraction.pages.note_numbers import is_note_behind
 
 _OPEN = "{http://schemas.openxmlformats.org/"
 W = _OPEN + "wordprocessingml/2006/main}"

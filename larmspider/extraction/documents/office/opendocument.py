@@ -29,7 +29,7 @@ from larmspider.extraction.documents.reading import (
     dublin_core,
     parse_xml,
 )
-from larmspider.extraction.note_numbers import is_note_behind
+from larmspider.extraction.pages.note_numbers import is_note_behind
 from larmspider.items import Outcome
 
 CONTENTS = ("content.xml", "encrypted-package")

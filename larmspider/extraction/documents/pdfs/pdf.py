@@ -21,11 +21,11 @@ from urllib.parse import urljoin
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from larmspider.extraction import progress
 from larmspider.extraction.documents.pdfs import pdf_objects
 from larmspider.extraction.documents.pdfs.pdf_text import HYPHENS, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
-from larmspider.extraction.page_builder import MAX_TEXT, page_text
+from larmspider.extraction.pages.page_builder import MAX_TEXT, page_text
+from larmspider.extraction.processes import progress
 from larmspider.items import Outcome, Page
 
 _FIRST_CHARS = 2_000

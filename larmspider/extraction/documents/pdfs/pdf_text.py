@@ -28,7 +28,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium_c
 
-from larmspider.extraction.note_numbers import LEAST_LETTERS, is_note_behind
+from larmspider.extraction.pages.note_numbers import LEAST_LETTERS, is_note_behind
 
 HYPHENS = ("\ufffe", "\x02")
 """PDFium's marks for a hyphen at the end of a line, where a word goes on."""

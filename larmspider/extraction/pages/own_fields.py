@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.page_builder import BLOCKS, BREAKS, one_line
+from larmspider.extraction.pages.page_builder import BLOCKS, BREAKS, one_line
+from larmspider.extraction.texts.charset import to_utf8
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.media_types import reader_of
 from larmspider.urls.schemes import DEFAULT_PORTS

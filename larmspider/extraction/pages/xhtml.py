@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 
-from larmspider.extraction import html
-from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.page_builder import LinkColumns
+from larmspider.extraction.pages import html
+from larmspider.extraction.pages.page_builder import LinkColumns
+from larmspider.extraction.texts.charset import to_utf8
 from larmspider.items import Page
 
 _VOID = frozenset(

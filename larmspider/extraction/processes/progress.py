@@ -17,7 +17,7 @@ from typing import Any
 
 import msgpack
 
-from larmspider.extraction.helper_child import LENGTH, packed
+from larmspider.extraction.processes.helper_child import LENGTH, packed
 from larmspider.items import Link, Part
 
 SIZE = struct.Struct("=Q")

@@ -27,7 +27,7 @@ from zipimport import zipimporter
 
 import larmspider
 from larmspider.errors import LarmspiderError
-from larmspider.extraction.helper_child import packed, receive, unpacked
+from larmspider.extraction.processes.helper_child import packed, receive, unpacked
 from larmspider.items import Page
 
 WALL = 6

@@ -26,17 +26,16 @@ from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, create_tag
 
-from larmspider.extraction import deep_html
-from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.markup_guard import MAX_TAGS, Screen, is_costly
-from larmspider.extraction.note_numbers import (
+from larmspider.extraction.pages import deep_html
+from larmspider.extraction.pages.markup_guard import MAX_TAGS, Screen, is_costly
+from larmspider.extraction.pages.note_numbers import (
     LONGEST,
     is_note_before,
     is_note_behind,
     is_note_link,
     leads_to_place,
 )
-from larmspider.extraction.page_builder import (
+from larmspider.extraction.pages.page_builder import (
     ASIDE,
     BEGINNING,
     BLOCKS,
@@ -64,6 +63,7 @@ from larmspider.extraction.page_builder import (
     is_permalink,
     landmark,
 )
+from larmspider.extraction.texts.charset import to_utf8
 from larmspider.items import Page
 
 _HIDING = (b" hidden", b"display:none", b"display: none")

@@ -41,7 +41,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from larmspider.extraction.markup_guard import Screen
+from larmspider.extraction.pages.markup_guard import Screen
 from larmspider.items import Link, Page
 from larmspider.urls.session_ids import tokens_of, without
 

@@ -26,21 +26,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, plugin
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.extraction.backlog import Backlog
 from larmspider.extraction.formats import extractor_for, media_type, without_text
-from larmspider.extraction.helper_process import (
+from larmspider.extraction.pages.markup_guard import is_large
+from larmspider.extraction.pages.own_fields import NONE as NO_FIELDS
+from larmspider.extraction.pages.own_fields import OwnFields
+from larmspider.extraction.processes.backlog import Backlog
+from larmspider.extraction.processes.helper_process import (
     WALL,
     ExtractionRefused,
     ExtractionStopped,
     HelperProcess,
 )
-from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.notes import Notes
-from larmspider.extraction.own_fields import NONE as NO_FIELDS
-from larmspider.extraction.own_fields import OwnFields
-from larmspider.extraction.page_process import MODES, OFF, PageProcess, cores
-from larmspider.extraction.process_child import NONE, PDF, Helpers, page_of
-from larmspider.extraction.reader_pool import ReaderPool, Sharing
+from larmspider.extraction.processes.notes import Notes
+from larmspider.extraction.processes.page_process import MODES, OFF, PageProcess, cores
+from larmspider.extraction.processes.process_child import NONE, PDF, Helpers, page_of
+from larmspider.extraction.processes.reader_pool import ReaderPool, Sharing
 from larmspider.items import Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
 from larmspider.urls.syntax import without_userinfo
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
-    "from larmspider.extraction.process_child import Helpers, main;"
+    "from larmspider.extraction.processes.process_child import Helpers, main;"
     " main({memory_bytes}, {most}, {helpers!r}, {fields!r}, {notes})"
 )
 MOST_READERS = 64

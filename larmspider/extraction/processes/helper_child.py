@@ -98,8 +98,8 @@ def guess_languages(languages: Sequence[str]) -> None:
 
 def compare_texts() -> None:
     """Answer each message as `Simhasher.submit` promises."""
-    from larmspider.extraction.navigation import Navigation
-    from larmspider.extraction.words import Words
+    from larmspider.extraction.texts.navigation import Navigation
+    from larmspider.extraction.texts.words import Words
 
     if hasattr(os, "nice"):
         os.nice(_NICE)

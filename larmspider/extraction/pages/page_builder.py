@@ -27,7 +27,7 @@ from typing import TypeAlias, cast
 from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
-from larmspider.extraction.charset import query_encoder
+from larmspider.extraction.texts.charset import query_encoder
 from larmspider.items import FRAME, MAX_SECTIONS, ORDINARY, REDIRECT, Link, Page, Section
 from larmspider.urls.resolve import LinkResolver, resolve
 

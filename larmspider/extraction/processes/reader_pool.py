@@ -18,9 +18,9 @@ from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from larmspider import stats
-from larmspider.extraction.backlog import Backlog
-from larmspider.extraction.fair_queue import Turns
-from larmspider.extraction.helper_process import (
+from larmspider.extraction.processes.backlog import Backlog
+from larmspider.extraction.processes.fair_queue import Turns
+from larmspider.extraction.processes.helper_process import (
     ExtractionPostponed,
     ExtractionRefused,
     ExtractionStopped,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from larmspider.extraction.fingerprint import error_words
+from larmspider.extraction.texts.fingerprint import error_words
 from larmspider.items import Page
 
 Pairs = frozenset[int]

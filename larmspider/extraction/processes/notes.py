@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from larmspider.extraction import progress
 from larmspider.extraction.documents.reading import DocumentBuilder
-from larmspider.extraction.helper_child import unpacked
-from larmspider.extraction.page_builder import MAX_TEXT, MAX_TITLE, one_line, page_text
+from larmspider.extraction.pages.page_builder import MAX_TEXT, MAX_TITLE, one_line, page_text
+from larmspider.extraction.processes import progress
+from larmspider.extraction.processes.helper_child import unpacked
 from larmspider.items import Link, Page, Part
 
 _KEPT_BYTES = 1 << 20

@@ -19,15 +19,15 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import plugin
-from larmspider.extraction import progress
 from larmspider.extraction.body_type import is_container
 from larmspider.extraction.formats import column_extractor_for, extractor_for, without_text
-from larmspider.extraction.helper_child import keep_memory, receive, send
+from larmspider.extraction.processes import progress
+from larmspider.extraction.processes.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
 from larmspider.urls.media_types import is_read_apart
 
 if TYPE_CHECKING:
-    from larmspider.extraction.own_fields import OwnFields, Rules
+    from larmspider.extraction.pages.own_fields import OwnFields, Rules
 
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
           "moved", "author", "modified", "unread", "fields", "core", "contents")  # fmt: skip
@@ -245,7 +245,7 @@ def _is_heavy(helpers: Helpers) -> bool:
 def _own_fields(rules: Rules) -> OwnFields:
     import parsel  # noqa: F401 - takes 0.2 s, which no page should pay
 
-    from larmspider.extraction.own_fields import OwnFields
+    from larmspider.extraction.pages.own_fields import OwnFields
 
     return OwnFields(rules)
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extraction.function_words import language_of
-from larmspider.extraction.helper_process import Answers, ExtractionStopped, HelperProcess
+from larmspider.extraction.processes.helper_process import Answers, ExtractionStopped, HelperProcess
+from larmspider.extraction.texts.function_words import language_of
 from larmspider.items import Page, Part
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
 _HANGUL_SHARE = 0.3  # of the letters: the rest may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 _PROGRAM = (
-    "from larmspider.extraction.helper_child import guess_languages; guess_languages({languages!r})"
+    "from larmspider.extraction.processes.helper_child import guess_languages;"
+    " guess_languages({languages!r})"
 )
 
 

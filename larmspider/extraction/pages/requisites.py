@@ -15,8 +15,8 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from larmspider.extraction.charset import decode, query_encoder, to_utf8
-from larmspider.extraction.markup_guard import is_costly, is_large
+from larmspider.extraction.pages.markup_guard import is_costly, is_large
+from larmspider.extraction.texts.charset import decode, query_encoder, to_utf8
 from larmspider.urls.resolve import LinkResolver
 
 MAX_REQUISITES = 1_000

@@ -21,8 +21,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.helper_process import WALL, Answers, ExtractionStopped, HelperProcess
-from larmspider.extraction.process_child import page_of
+from larmspider.extraction.processes.helper_process import (
+    WALL,
+    Answers,
+    ExtractionStopped,
+    HelperProcess,
+)
+from larmspider.extraction.processes.process_child import page_of
 from larmspider.items import Page
 
 logger = logging.getLogger(__name__)
@@ -39,7 +44,7 @@ BUSY = 0.5
 """Share of one core from which on the thread hands over pages: a polite crawl has time for them."""
 _TRIED = 3  # processes in a row that end without an answer
 _PIPE_BYTES = 1 << 20
-_PROGRAM = "from larmspider.extraction.process_child import main; main({memory_bytes})"
+_PROGRAM = "from larmspider.extraction.processes.process_child import main; main({memory_bytes})"
 
 
 def cores() -> int:

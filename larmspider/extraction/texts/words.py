@@ -16,7 +16,7 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from larmspider.extraction.fingerprint import (
+from larmspider.extraction.texts.fingerprint import (
     LONG_WORD,
     MIXED,
     PLACES,

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Self, TypeAlias
 
-from larmspider.extraction.fingerprint import MAX_BYTES, simhash
-from larmspider.extraction.helper_process import ExtractionStopped, HelperProcess
+from larmspider.extraction.processes.helper_process import ExtractionStopped, HelperProcess
+from larmspider.extraction.texts.fingerprint import MAX_BYTES, simhash
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ SHORT = 100_000
 """if they have no more characters together: a million take 50 MB."""
 _TRIED = 3
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
-_PROGRAM = "from larmspider.extraction.helper_child import compare_texts; compare_texts()"
+_PROGRAM = "from larmspider.extraction.processes.helper_child import compare_texts; compare_texts()"
 
 
 class Simhasher:

@@ -13,7 +13,7 @@ from collections import Counter
 
 from lxml import etree
 
-from larmspider.extraction.page_builder import (
+from larmspider.extraction.pages.page_builder import (
     BLOCKS,
     BREAKS,
     END,

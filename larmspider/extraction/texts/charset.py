@@ -23,7 +23,7 @@ import webencodings
 from w3lib.html import strip_html5_whitespace
 from webencodings.labels import LABELS
 
-from larmspider.extraction import old_charsets
+from larmspider.extraction.texts import old_charsets
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from enum import Enum
 from urllib.parse import urlsplit
 
-from larmspider.extraction.fingerprint import asks_password
+from larmspider.extraction.texts.fingerprint import asks_password
 from larmspider.items import Page
 from larmspider.urls.signing_in import is_login_path
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from larmspider.dates import http_time
-from larmspider.extraction.broken_sitemap import HEAD_BYTES, TIMES, items, root_of, text_of
+from larmspider.extraction.pages.broken_sitemap import HEAD_BYTES, TIMES, items, root_of, text_of
 from larmspider.items import Page
 from larmspider.urls.resolve import LinkResolver
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 from typing import TypeAlias
 
-from larmspider.extraction.words import Words
+from larmspider.extraction.texts.words import Words
 
 SHARE = 0.15
 """Share of a host's pages from which on a row is navigation."""

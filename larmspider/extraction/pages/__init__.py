@@ -1,0 +1,1 @@
+"""Pages: HTML, XHTML and sitemaps; their links, text, metadata and own fields."""

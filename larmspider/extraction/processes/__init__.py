@@ -1,0 +1,1 @@
+"""The processes that read pages and documents, and how hosts share them."""
