@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from larmspider.access.rights import Rights
 from larmspider.dates import http_time
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
+from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.in_thread import in_thread
 from larmspider.fetch.limits import Limits
 from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
@@ -139,6 +141,18 @@ class SourceHandler:
 
     async def close(self) -> None:
         """Threads that still read end with the process."""
+
+
+def refuse_denied(deny: DenyAddresses, server: str, port: int) -> None:
+    """Raise DeniedAddress if a server has a denied address, Unresolved if it has none. Connectors
+    call this before each connection, in a thread."""
+    try:
+        found = socket.getaddrinfo(server, port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError):
+        raise errors.Unresolved(f"{server} has no address") from None
+    for *_, address in found:
+        if reason := deny.reason(str(address[0]), port):
+            raise errors.DeniedAddress(f"{reason} (LARM_DENY_ADDRESSES)")
 
 
 class Found(NamedTuple):

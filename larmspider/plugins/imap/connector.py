@@ -30,9 +30,17 @@ from larmspider.access.lists import (
 )
 from larmspider.access.rights import Rights
 from larmspider.fetch import errors
+from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.fetch.source_handler import Answer, Found, Row, answer_of, folder_page
+from larmspider.fetch.source_handler import (
+    Answer,
+    Found,
+    Row,
+    answer_of,
+    folder_page,
+    refuse_denied,
+)
 from larmspider.formatting import printable
 from larmspider.urls.file_urls import FROM
 
@@ -78,8 +86,9 @@ class _Session(NamedTuple):
 class ImapConnector:
     """LARM_CONNECTORS["imaps"]. One connection a server, which one thread uses at a time."""
 
-    def __init__(self, sites: Sites, limits: Limits) -> None:
+    def __init__(self, sites: Sites, limits: Limits, deny: DenyAddresses | None = None) -> None:
         self.sites, self.limits = sites, limits
+        self._deny = deny or DenyAddresses(())
         self.known: dict[Any, AccessList] | None = None
         self._sessions: dict[tuple[str, int], _Session] = {}
         self._refused: dict[tuple[str, int], str] = {}
@@ -88,7 +97,11 @@ class ImapConnector:
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         """Raises ConfigError."""
-        return cls(Sites.from_settings(settings), Limits.from_settings(settings))
+        return cls(
+            Sites.from_settings(settings),
+            Limits.from_settings(settings),
+            DenyAddresses.from_settings(settings),
+        )
 
     def why_not(self, seed: str) -> str:
         """Why a seed cannot be crawled, "" if it can."""
@@ -252,6 +265,7 @@ class ImapConnector:
         if credentials is None or credentials.user is None or credentials.password is None:
             raise errors.SignInRefused(f"{place.server}: the sites file has no account for it")
         ca_file = None if site is None else site.options.ca_file
+        refuse_denied(self._deny, place.server, place.port)
         try:
             client = imapclient.IMAPClient(
                 place.server, place.port, ssl_context=ssl.create_default_context(cafile=ca_file),

@@ -26,6 +26,7 @@ from larmspider.access.nt import of_bytes
 from larmspider.access.rights import Rights
 from larmspider.errors import ConfigError
 from larmspider.fetch import errors
+from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.source_handler import (
@@ -36,6 +37,7 @@ from larmspider.fetch.source_handler import (
     folder_page,
     headers_of,
     is_as_it_was,
+    refuse_denied,
 )
 from larmspider.formatting import printable
 from larmspider.plugins.smb import messages as smb
@@ -136,9 +138,14 @@ class SmbConnector:
     """LARM_CONNECTORS["smb"]."""
 
     def __init__(
-        self, sites: Sites, limits: Limits, shares: dict[str, AccessList] | None = None
+        self,
+        sites: Sites,
+        limits: Limits,
+        shares: dict[str, AccessList] | None = None,
+        deny: DenyAddresses | None = None,
     ) -> None:
         """``shares``: access lists of shares that the server does not tell, by URL."""
+        self._deny = deny or DenyAddresses(())
         self.sites, self.limits = sites, limits
         self.known: dict[Any, AccessList] | None = None
         self._shares = shares or {}
@@ -159,7 +166,12 @@ class SmbConnector:
                     ' ["authenticated"]}'
                 )
             shares[place.root.casefold()] = AccessList.simple(principals)
-        return cls(Sites.from_settings(settings), Limits.from_settings(settings), shares)
+        return cls(
+            Sites.from_settings(settings),
+            Limits.from_settings(settings),
+            shares,
+            DenyAddresses.from_settings(settings),
+        )
 
     def why_not(self, seed: str) -> str:
         """Why a seed cannot be crawled, "" if it can."""
@@ -601,7 +613,7 @@ class SmbConnector:
                 user.reveal() if user is not None else "",
                 password.reveal() if password is not None else "",
             )
-        return LINKS.link(server, port, account, self.limits.connect_secs)
+        return LINKS.link(server, port, account, self.limits.connect_secs, self._deny)
 
 
 class Links:
@@ -612,7 +624,9 @@ class Links:
         self._refused: dict[tuple[str, int, Account], tuple[float, str]] = {}
         self._locks: dict[tuple[str, int, Account], threading.Lock] = {}
 
-    def link(self, server: str, port: int, account: Account, secs: float) -> Link:
+    def link(
+        self, server: str, port: int, account: Account, secs: float, deny: DenyAddresses
+    ) -> Link:
         """Raises SignInError and errors of fetch/errors.py."""
         key = server, port, account
         with self._locks.setdefault(key, threading.Lock()):
@@ -625,6 +639,7 @@ class Links:
             until, why = self._refused.get(key, (0.0, ""))
             if time.monotonic() < until:
                 raise SignInError(why)
+            refuse_denied(deny, server, port)
             try:
                 link = self._links[key] = Link(server, port, account, secs)
             except SignInError as error:

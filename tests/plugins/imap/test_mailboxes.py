@@ -10,6 +10,7 @@ import pytest
 
 from larmspider.access.lists import AccessList
 from larmspider.fetch import errors
+from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import read_sites_file
 from larmspider.index.access import Access
@@ -105,3 +106,10 @@ def test_a_server_that_restarts_and_one_that_is_away(server: Dovecot, tmp_path: 
         assert anna.read(server.url("INBOX/"), NOTHING).body == first.body
         ((_, access, why),) = anna.files(server.url("INBOX/"), [server.url("INBOX/1-1.eml")])
         assert (why, access.kind) == ("", AccessList.simple(["everyone"]).kind)
+
+
+def test_a_denied_address_is_not_asked(server: Dovecot, tmp_path: Path) -> None:
+    sites = read_sites_file(server.sites(tmp_path))
+    found = ImapConnector(sites, Limits(), DenyAddresses(["127.0.0.0/8"]))
+    with pytest.raises(errors.DeniedAddress):
+        found.read(server.url(), NOTHING)

@@ -10,6 +10,7 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.fetch.errors import DeniedAddress
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites, read_sites_file
 from larmspider.plugins.smb import connector
@@ -91,3 +92,12 @@ def test_the_setting_of_share_lists(value: str) -> None:
     settings.set("LARM_SMB_SHARE_ACCESS", value)
     with pytest.raises(ConfigError, match="LARM_SMB_SHARE_ACCESS"):
         SmbConnector.from_settings(settings)
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"])
+def test_a_denied_address_is_not_asked(server: str) -> None:
+    """No connection is tried: nothing listens at this port, and that would be ``refused``."""
+    settings = Settings({"LARM_DENY_ADDRESSES": ["127.0.0.0/8", "::1"]})
+    found = SmbConnector.from_settings(settings)
+    with pytest.raises(DeniedAddress, match="LARM_DENY_ADDRESSES"):
+        found.read(f"smb://{server}:1/share/a.txt", {"If-None-Match": "", "If-Modified-Since": ""})
