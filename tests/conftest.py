@@ -164,7 +164,11 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
     """Makes a crawler whose LARM_DIR is ``tmp_path``/crawl; keywords are settings."""
 
     def make(**settings: Any) -> Crawler:
-        defaults = {"LARM_DIR": str(tmp_path / "crawl"), "DOWNLOAD_MAXSIZE": DOWNLOAD_MAXSIZE}
+        defaults = {
+            "LARM_DIR": str(tmp_path / "crawl"),
+            "DOWNLOAD_MAXSIZE": DOWNLOAD_MAXSIZE,
+            "LARM_START": "http://h/",
+        }
         crawler = get_crawler(Spider, settings_dict=defaults | settings)
         crawler.spider = Spider("test", start_urls=["http://h/"])
         return crawler

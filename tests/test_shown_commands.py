@@ -117,7 +117,7 @@ HERE = (
 )
 CRAWLS = [
     one
-    for one in commands("scrapy crawl intranet -a start=(?!http://127|file:)")
+    for one in commands("scrapy crawl intranet -a start=(?!http://127|file:|smb:|imaps:)")
     if "REDIS" not in one
 ]
 READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex|export)")

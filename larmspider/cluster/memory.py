@@ -50,10 +50,10 @@ WARN_AT, WARN_AGAIN_BELOW = 0.8, 0.75
 """Shares of maxmemory."""
 FULL_AT, GO_ON_BELOW = 0.9, 0.85
 COMMIT_AT = 0.95
-COPIES, WORD_BYTES, CLIENT_BYTES = 4, 100, 100_000
+COPIES, WORD_BYTES, CLIENT_BYTES = 4, 100, 150_000
 """Factors of a commit's memory in Redis. Its words lie in the write-ahead log, in their places and
 in the received command, each in a block of memory that may be a quarter larger. A word in a table
-of Redis has a row there. A client has its buffers."""
+of Redis has a row there. A client has its buffers, and each script the sizes that it counts."""
 CHANGE_BYTES, URL_COPIES = 600, COPIES
 """An estimate of the bytes that a change takes in Redis while its commit is under way, with short
 URLs; a queued URL is two changes. Further bytes of a URL count as in a commit."""

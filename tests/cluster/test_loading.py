@@ -609,7 +609,7 @@ def test_a_worker_whose_lease_ran_out_commits_nothing(store, workers):
     store.assign(one, BLOCKS)
     one.add(entries("1"))
     store.fence("w1")
-    with pytest.raises(Fenced, match="taken over"):
+    with pytest.raises(Fenced, match="took over"):
         one.checkpoint({"s": b"1"})
     two = store.join("w2", BLOCKS)
     assert two.counts() == Counts()

@@ -77,8 +77,8 @@ def test_seeds_and_their_scope() -> None:
     settings.setmodule("larmspider.settings")
     scope = ScopeFilter.for_seeds(settings, ["smb://nas/share/hr/"])
     assert scope.reject_reason("smb://nas/share/hr/a.txt") is None
-    assert scope.reject_reason("smb://nas/share/a.txt") == "below no seed's folder"
-    assert scope.reject_reason("smb://nas2/share/hr/a.txt") == "below no seed's folder"
+    assert scope.reject_reason("smb://nas/share/a.txt") == "not below a seed's folder"
+    assert scope.reject_reason("smb://nas2/share/hr/a.txt") == "not below a seed's folder"
     assert scope.reject_reason("http://nas/share/hr/a.txt") is not None
 
 

@@ -78,7 +78,7 @@ def test_documents_in_documents_are_read_three_deep():
         )
     page = parts.read(DOCX, body, "http://h/a", None)
     assert [part.text for part in page.parts] == ["level4", "level3", "level2"]
-    assert page.unread.startswith("too-large: documents in documents are read 3 deep")
+    assert page.unread.startswith("too-large: documents in documents are read 3 levels deep")
 
 
 def test_a_document_without_text_in_an_archive_has_an_outcome():

@@ -163,7 +163,9 @@ def test_messages_in_messages_are_read_three_deep() -> None:
         streams |= {path + PROPERTIES: bytes(24), f"{path}{STREAM}1000001E": b"words"}
     page = read(streams)
     assert [part.text for part in page.parts] == ["words"] * 3
-    assert page.parts[-1].unread.startswith("too-large: documents in documents are read 3 deep")
+    assert page.parts[-1].unread.startswith(
+        "too-large: documents in documents are read 3 levels deep"
+    )
 
 
 def test_streams_that_share_their_bytes_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
