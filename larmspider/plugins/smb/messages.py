@@ -106,17 +106,17 @@ class Reply(NamedTuple):
 
     @property
     def info(self) -> bytes:
-        """What QUERY_INFO or QUERY_DIRECTORY gives."""
+        """The answer of QUERY_INFO or QUERY_DIRECTORY."""
         return self.data(2, 4)
 
     @property
     def content(self) -> bytes:
-        """What READ gives."""
+        """The answer of READ: content of the file."""
         return self.data(2, 4, "B")
 
     @property
     def output(self) -> bytes:
-        """What IOCTL gives."""
+        """The answer of IOCTL."""
         return self.data(32, 36, "I")
 
 
