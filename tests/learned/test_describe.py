@@ -144,7 +144,7 @@ def test_what_the_operator_ordered_is_told(tmp_path):
         rows = {row.host: row for row in host_rows(reader, fresh, NOW)}
         lines = url_report(reader, fresh, url_key("http://a/"), NOW)
     assert (rows["a:80"].state, rows["a:80"].next_time) == ("paused", inf)
-    assert rows["b:80"].gap == (7.0, "delay by order")
+    assert rows["b:80"].gap == (7.0, "delay set by the operator")
     assert "host a:80: paused, paused by the operator" in lines
 
 

@@ -59,7 +59,7 @@ def test_what_settings_turn_off_is_no_part(settings: Settings, tmp_path: Path) -
 def test_what_is_known_of_a_host_moves_with_it(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With many workers, the notes of each Part; not those of one run."""
+    """With many workers, the notes of each Part; not the notes of a single run."""
     names, add = list[str](), NotesMemory.add
 
     def noted(memory: NotesMemory, kind: HostNotes[Any]) -> None:

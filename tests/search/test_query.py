@@ -164,5 +164,5 @@ def test_a_period_ends_with_its_last_day() -> None:
 
 
 def test_each_name_of_an_operator_has_a_function() -> None:
-    """What the parser takes for an operator, the ranking can search."""
+    """The ranking can search each operator that the parser knows."""
     assert {*FIELDS, *ALIASES.values(), UNREACHABLE} == {*OPERATORS}

@@ -84,7 +84,7 @@ PATHS = (
 
 
 def pages(browser: Browser, url: str) -> None:
-    """The server's own pages, and those of a crawl: no finding, none too wide, all translated."""
+    """The pages of the server and of a crawl: no finding, none too wide, all translated."""
     found = dict[tuple[str, str], object]()
     for path in PATHS:
         said = {}

@@ -90,7 +90,7 @@ HOSTILE = {
 def test_what_cannot_be_drawn_has_no_picture(
     previews: Previews, tmp_path: Path, mime: str, body: bytes
 ) -> None:
-    """Or a small one; the next document has its own all the same. It is tried once."""
+    """Or a small one; the next document has its own preview. It is tried once."""
     crawl = OneBody(tmp_path, body)
     drawn = [previews.picture(crawl, page(mime)) for _ in range(3)]
     assert len(set(drawn)) == 1

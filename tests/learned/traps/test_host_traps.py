@@ -89,7 +89,7 @@ def test_the_operator_lets_go_of_a_class_while_the_crawl_runs(tmp_path: Path) ->
 
 @pytest.mark.parametrize("in_a_run", [True, False])
 def test_the_operator_takes_back_that_a_class_is_no_trap(tmp_path: Path, in_a_run: bool) -> None:
-    """Such a class can be held again, in the same run or the next one."""
+    """The class can be held again, in the same run or the next one."""
     file, backend = tmp_path / "not-traps.txt", MemoryBackend(Disk())
     walk = Walk(barren, backend, budgets=FEW, not_traps=file).run()
     file.write_text("h:80/item?n=*\n")

@@ -175,7 +175,7 @@ class Samba:
                 os.kill(pid, signal.SIGKILL)
 
     def _processes(self) -> list[int]:
-        """Those of the namespace, but the one that holds it."""
+        """Processes of the namespace, but the one that holds it."""
         own, found = Path(f"/proc/{self.first}/ns/pid").readlink(), list[int]()
         for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -189,7 +189,7 @@ class Samba:
         self.start()
 
     def run(self, *command: str, text: str = "", check: bool = True) -> str:
-        """What a command in the namespace says."""
+        """The output of a command in the namespace."""
         done = subprocess.run(
             [*self.prefix(), *command], input=text, text=True, capture_output=True, check=False
         )
@@ -218,7 +218,7 @@ class Samba:
         )  # fmt: skip
 
     def principals(self, name: str) -> frozenset[str]:
-        """What a directory says of a person."""
+        """The SIDs of a person and of the person's groups."""
         said = self.run("pdbedit", "-s", str(self.conf), "-v", "-u", name)
         found = re.search(r"User SID:\s+(S-[\d-]+)", said)
         assert found is not None, said

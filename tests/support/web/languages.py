@@ -1,4 +1,4 @@
-"""What a page says in one language and in another."""
+"""The texts of a page in two languages, compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATA = (
     "code, pre, .url, .hits, .bets, article, title, textarea, option[value], .facet, #narrow li,"
     " [dir=auto], tbody[lang=en], pre"
 )
-"""What pages, settings and commands say is in these."""
+"""CSS selectors of elements whose texts come from pages, settings and commands."""
 _WORDS = re.compile(r"[A-Za-z]{3,} [a-z]{2,}")
 SAME = re.compile(
     r"larmspider|robots\.txt|LARM_|SIREN|Siren|\bfilter\b|http://|Wiki|[A-Za-z]+\.(html|pdf|txt|py)"
