@@ -161,7 +161,7 @@ class Politeness:
     def gap(self, record: HostRecord) -> Gap:
         """gap_seconds() with the rule that sets it."""
         seconds, factor = self.gap_seconds(record), self.overrides.factor
-        slowed = "" if factor == 1.0 else f", {factor:g} times as long by order"
+        slowed = "" if factor == 1.0 else f", {factor:g} times as long, set by the operator"
         return Gap(seconds, self._what_sets(record) + slowed)
 
     def _what_sets(self, record: HostRecord) -> str:
@@ -171,7 +171,8 @@ class Politeness:
         response = limits.response_factor * record.response
         least = 0.0 if asked is None else min(asked, limits.crawl_delay_max)
         if delay >= max(response, least):
-            return "delay" if override is None or override.delay is None else "delay by order"
+            by_rule = override is None or override.delay is None
+            return "delay" if by_rule else "delay set by the operator"
         if asked is None or response > least:
             return f"{limits.response_factor:g} x last response time"
         return f"robots.txt Crawl-delay{f' {asked:g} s, cut' if asked > least else ''}"

@@ -234,7 +234,7 @@ def test_delays_by_order(opened: Callable[[], Frontier], clock: Clock) -> None:
     frontier.control.set_delay("a:80", 2.5)
     record = frontier.hosts["a:80"].record
     gap = frontier.politeness.gap(record)
-    assert gap == (5.0, "delay by order, 2 times as long by order")
+    assert gap == (5.0, "delay set by the operator, 2 times as long, set by the operator")
     frontier.checkpoint({})
     frontier = opened()
     assert frontier.politeness.gap(frontier.hosts["a:80"].record) == gap
