@@ -180,7 +180,7 @@ TARGETS = {
     "/search?q=" + "x" * 1_001: ("1.000 Zeichen sind", 400),
     "/search?similar=http://nowhere/": ("steht nicht im Index", 404),
     "/search/nowhere": ("Diese Seite gibt es nicht", 404),
-    "/login?next=/": ("Anmeldung für Administratoren", 200),
+    "/login?next=/": ("Administratoren melden sich", 200),
     "/login?next=/search%3Fq%3Dsiren": ("Anmelden", 200),
 }  # fmt: skip
 
