@@ -14,9 +14,9 @@
   const round = (value, digits) => value.toLocaleString(document.documentElement.lang, { maximumFractionDigits: digits });
   const short = (value) => value >= 1e9 ? `${round(value / 1e9, 1)}G` : value >= 1e6 ? `${round(value / 1e6, 1)}M`
     : value >= 1e3 ? `${round(value / 1e3, 1)}k` : round(value, value < 10 ? 2 : 0);
-  const axis = (size, values) => ({
+  const axis = (size, values, space) => ({
     stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
-    font: "12px system-ui, sans-serif", size, ...(values && { values }),
+    font: "12px system-ui, sans-serif", size, values, ...(space && { space }),
   });
   const utc = (at) => new Date(at * 1e3).toISOString();
   const clock = (all) => { // days in a long crawl, else minutes or seconds
@@ -32,7 +32,7 @@
       width: width(), height: 170, tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"), padding: [8, 24, 0, 0],
       legend: { live: true, markers: { show: false } }, cursor: { y: false, drag: { x: true, y: false } },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
-      axes: [axis(28, (_, all) => clock(all)), axis(52, (_, all) => all.map(short))],
+      axes: [axis(28, (_, all) => clock(all), 84 /* px, for 16:25:15 */), axis(52, (_, all) => all.map(short))],
       series: [{ label: "UTC", value: (_, at) => at == null ? "–" : utc(at).slice(0, 19).replace("T", " ") },
         { label: place.closest("figure").querySelector("figcaption").firstChild.textContent.trim(),
           stroke: colour("--accent"), width: 1.6, fill: colour("--fill"), points: { show: false },

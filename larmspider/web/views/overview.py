@@ -112,7 +112,7 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
             "Hosts by state": status.hosts,
             **({"URLs that wait for a login by host": status.logins} if status.logins else {}),
             "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
-            "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
+            "Retries by kind": _first(status_of(status, stats.RETRIES_KIND)),
             "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
             "Links rejected by filter": _first(status.rejected),
             **_refresh_tables(status),
