@@ -163,7 +163,7 @@ def _differences(mine: Examined, above: Placed) -> Iterator[str]:
     }
     named = sorted((name for name in more if more[name] > _LEAST), key=lambda name: -more[name])
     for name in named[:_NAMED]:
-        yield f"hit {above.position} earns {more[name]:.2f} more by: {name}"
+        yield f"hit {above.position} scores {more[name]:.2f} more for: {name}"
     if theirs.prior > mine.prior + _LEAST:
         yield (
             f"the score of hit {above.position} is multiplied by {theirs.prior:.2f},"

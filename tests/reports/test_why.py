@@ -61,12 +61,12 @@ def asked(
 
 
 def test_a_hit_and_what_the_hit_above_has(crawl: CrawlDir) -> None:
-    """Its place, and the parts in which the page above earns more."""
+    """Its place, and the parts in which the page above scores more."""
     found = asked(crawl, "vpn login", "mine")
     assert found.verdict == "hit 2 of 2"
     assert found.reasons[0] == "it lacks: login"
-    assert any('more by: "login" in the' in reason for reason in found.reasons)
-    assert any("more by: all words that matter" in reason for reason in found.reasons)
+    assert any('more for: "login" in the' in reason for reason in found.reasons)
+    assert any("more for: all words that matter" in reason for reason in found.reasons)
     assert found.above is not None
     assert (found.above.url, found.above.position, found.first) == ("http://h/best", 1, None)
     first = asked(crawl, "vpn login", "best")
