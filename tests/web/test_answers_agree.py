@@ -96,7 +96,8 @@ def of_host_pages(get: Get) -> Answers:
         page = get(f"/hosts/{host}").text
         cards = r'<div class="name">([\w ]+)</div><div class="big">([\d,]+)</div>'
         pages.update({name: number(value) for name, value in re.findall(cards, page)})
-        state = page[page.index("<h1>") : page.index("</p>", page.index("<h1>"))]
+        # the paragraph behind the sentence about the page
+        state = "".join(page[page.index("<h1>") :].split("</p>")[:2])
         found["next"][host]["host"] = roughly(plain(state))
         assert plain(cells[1]) in plain(state)
     found["hosts"], found["hosts hosts"] = dict(sums), dict(states)
