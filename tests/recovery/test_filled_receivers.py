@@ -183,7 +183,7 @@ def test_a_receiver_that_is_away_is_75_and_one_that_refuses_2(
     with closing(sqlite3.connect(sent / "second.db")) as connection:
         connection.execute("CREATE TABLE pages (other text)")
     ran = outbox(sent, "--fill", "SecondReceiver")
-    assert (ran.status, "cannot be used: its table pages is another one" in ran.err) == (2, True)
+    assert (ran.status, "cannot be used: its table pages has no column url" in ran.err) == (2, True)
     assert sorted((sent / "crawl").rglob("*")) == before
 
 

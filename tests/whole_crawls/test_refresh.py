@@ -275,7 +275,7 @@ def test_languages_are_guessed_of_pages_that_have_changed(crawl: Crawl) -> None:
     guessed = crawl.folder / "guessed"
     mark = f"open({str(guessed)!r}, 'w'); "
     crawl.begins = (
-        "from larmspider.extraction import language\n"
+        "from larmspider.extraction.texts import language\n"
         f"language._PROGRAM = {mark!r} + language._PROGRAM\n"
     )
     assert crawl.run(LARM_LANGUAGES="de,en").status == 0
