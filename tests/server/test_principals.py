@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import grp
 import json
 import os
 import pwd
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, HttpError
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.server.api.api import BASE
+from larmspider.server.people import principals
 from larmspider.server.people.principals import PrincipalTable
 from tests.server.test_app import SEEDS, Console
 from tests.server.test_people import Person
@@ -102,6 +105,40 @@ def test_users_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         }  # fmt: skip
         assert found.expanded({"user:root", "user:bob"}) == {"user:root", "user:bob"}
     assert sorted(asked) == ["anna", "bob", "root"]
+
+
+def test_a_slow_machine_holds_up_no_other_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its names are looked up in threads, for 10 s at most; without them nothing is answered."""
+    answers = threading.Event()
+
+    def user(name: str) -> Any:
+        assert threading.current_thread() is not threading.main_thread()
+        answers.wait(60)
+        return SimpleNamespace(pw_uid=1007, pw_gid=100)
+
+    monkeypatch.setattr(pwd, "getpwnam", user)
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name="users"))
+    monkeypatch.setattr(principals, "LOOK_UP_SECS", 0.05)
+    found = table(tmp_path, "posix = true")
+
+    async def run() -> frozenset[str]:
+        await found.prepare({"group:it"})
+        for _ in range(2):
+            with pytest.raises(HttpError) as raised:
+                await found.prepare({"user:anna"})
+            assert raised.value.status == 503
+        unknown = set[str]()
+        assert found.expanded({"user:anna"}, unknown) == {"user:anna"}
+        assert unknown == {"anna"}
+        answers.set()
+        monkeypatch.setattr(principals, "LOOK_UP_SECS", 60.0)
+        await found.prepare({"user:anna"})
+        return found.expanded({"user:anna"}, unknown := set())
+
+    assert asyncio.run(run()) == {"user:anna", "uid:1007", "gid:100", "group:users"}
 
 
 def test_many_groups_take_little_time(tmp_path: Path) -> None:
