@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
 from larmspider.errors import ConfigError, HttpError
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
@@ -209,3 +211,47 @@ def test_see_as_another_person(tmp_path: Path) -> None:
         assert "\tada\t127.0.0.1\tsee as\tanna: a user of this server; authenticated, " in log
         assert "\tsee as\tnobody: no source knows this person; " in log
         assert "Gehalt" not in log
+
+
+def test_a_person_who_has_signed_in_finds_the_own_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name, by the numbers that this machine has for the name, and by the machine's groups;
+    in the browser and by a token."""
+    numbers = {"anna": 1007, "ben": 1008}
+    monkeypatch.setattr(
+        pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=numbers[name], pw_gid=2000)
+    )
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid, numbers[name] + 1_000])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name=f"g{gid}"))
+    lists = {
+        "by-name": "user:anna", "by-number": "uid:1007", "by-group": "group:g2007",
+        "by-gid": "gid:2008", "of-ben": "user:ben", "of-both": "gid:2000",
+        "signed": "authenticated",
+    }  # fmt: skip
+    with Console(tmp_path) as console:
+        console.ask(
+            f"{BASE}/crawls", "POST", {"name": "wiki", "crawl": SEEDS}, console.token("operate")
+        )
+        folder = tmp_path / "data" / "wiki"
+        indexed(folder)
+        with IndexWriter(folder / "index") as index:
+            for name, principal in lists.items():
+                url = f"http://wiki.example/{name}"
+                index.access.give(url, Rights(AccessList.simple([principal])))
+                index.add(Page(url, text="canteen", title=name, mime="text/html"))
+        (tmp_path / "principals.toml").write_text("posix = true")
+        for name, found in (
+            ("anna", ["by-group", "by-name", "by-number", "of-both", "public", "signed"]),
+            ("ben", ["by-gid", "of-ben", "of-both", "public", "signed"]),
+        ):
+            console.users.add(name, "reader", "correct horse")
+            answers = [
+                Person(console, name).get("/search?q=canteen&format=json"),
+                console.ask(f"{BASE}/search?q=canteen", headers={
+                    "Authorization": f"Bearer {console.tokens.make(name, 'search', user=name)}"
+                }),
+            ]  # fmt: skip
+            for answer in answers:
+                assert answer.status == 200, answer.text
+                assert sorted(hit["title"] for hit in answer.json["hits"]) == found
