@@ -234,7 +234,7 @@ def tantivy_crcs(path: Path) -> tuple[int, ...]:
 
 
 class _Footer(NamedTuple):
-    """``begins``: its place; ``crc``: of the bytes before it."""
+    """``begins``: the offset of the footer. ``crc``: the checksum of the bytes before it."""
 
     begins: int
     crc: int

@@ -173,7 +173,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts()."""
+        """The hosts, in the form of FrontierReader.hosts()."""
         partitions = range(self._keys.partitions)
         names = [
             self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")

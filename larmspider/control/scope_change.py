@@ -178,8 +178,8 @@ class ScopeChange:
             logger.error("The search for URLs that are in scope now failed: %r", error)
 
     async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
-        """Judge the links of links.log again; ``running``: also links that were being stored with
-        verdicts of the old scope. Returns the result."""
+        """Judge the links of links.log again. With ``running``, this includes links that were being
+        stored when the scope changed. Returns the result."""
         await replay.run()
         if running:
             await self.checkpoint()

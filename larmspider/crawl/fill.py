@@ -338,7 +338,7 @@ class Fill:
         self._spool.open()
 
     def _wait_for_sender(self) -> None:
-        """The sender of a killed command may still be at its last batch."""
+        """Wait for the sender of a killed command, which may still be sending its last batch."""
         deadline = time.monotonic() + _LOCK_SECS
         while True:
             try:

@@ -51,7 +51,7 @@ _HAS_PROC = os.path.exists("/proc/self/fd")
 
 
 class _Folder(NamedTuple):
-    """A folder as it was: its identity and time, and its names in order."""
+    """The remembered state of a folder: its identity and time, and its sorted names."""
 
     key: tuple[int, int, int]
     names: list[bytes]

@@ -36,7 +36,8 @@ class Strategy(ABC):
 
     @abstractmethod
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        """0..65535, lower first. ``depth``: links from a seed; ``inlinks``: seen so far."""
+        """The priority of a URL, 0 to 65535; a lower one goes first. ``depth``: the number of links
+        from a seed. ``inlinks``: the links to the URL that were seen so far."""
 
 
 class BreadthFirst(Strategy):

@@ -211,7 +211,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def probe_secs(settings: Settings) -> float:
-    """How long the first fetch from a new host may hold up others."""
+    """The seconds for which the first fetch from a new host may delay other hosts."""
     return options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01)
 
 

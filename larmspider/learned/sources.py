@@ -178,8 +178,8 @@ class Sources(Part):
         return self.next_fetch(host.record.host, now, allowed)
 
     def next_fetch(self, host: str, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
-        """The source to fetch now; the next one follows after it has ended. Sources that robots.txt
-        neither allows nor names are passed over."""
+        """The source to fetch now; the next one follows after it has ended. A source that
+        robots.txt neither allows nor names is skipped."""
         at = self.next_time(host)
         if at is None or at > now:
             return None

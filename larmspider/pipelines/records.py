@@ -152,7 +152,7 @@ def clean(field: str) -> str:
 
 
 class AppendFile:
-    """A file that is appended to; ``end`` is its length in bytes, buffered ones included.
+    """A file that grows at its end. ``end`` is its length in bytes, including buffered bytes.
 
     When the disk is full, Python's close() drops the buffer, and the file looks whole.
     Here a failure is kept, so that no later flush() names a position for a checkpoint to commit.

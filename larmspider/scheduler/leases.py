@@ -171,7 +171,7 @@ class Leases:
         self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
-        """The page belongs to another URL."""
+        """End a lease whose page belongs to another URL."""
         lease = self._take_back(request)
         if merged.rules:
             self.counters.inc_value(stats.RUN.format(state="merged"))

@@ -398,7 +398,7 @@ class FrontierScheduler:
         return positions
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """Make the batch durable with the stores' positions; in any thread."""
+        """Make the batch and the stores' positions durable. May be called in any thread."""
         try:
             self.frontier.commit(positions)
         except Fenced as error:

@@ -173,8 +173,8 @@ class Ranking:
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
     def build(self, query: ParsedQuery) -> Built:
-        """Raises QueryError if no clause names a word to find, or for more than `MAX_WORDS`
-        words."""
+        """Build the Tantivy queries. Raises QueryError if no clause has a word to find, or if there
+        are more than `MAX_WORDS` words."""
         count = sum(len(self._exact.analyze(clause.text)) for clause in query.clauses)
         if count > MAX_WORDS:
             raise QueryError(

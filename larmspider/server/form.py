@@ -161,7 +161,7 @@ def errors_of(form: Mapping[str, str], problems: Iterable[Problem]) -> dict[str,
 
 
 def choices(table: type[Struct], name: str) -> tuple[str, ...]:
-    """The values of a field that is a choice; none for other fields."""
+    """The values that a field accepts if it is a choice; empty for other fields."""
     kind = _kind(table, name)
     return tuple(map(str, kind.values)) if isinstance(kind, LiteralType) else ()
 

@@ -192,8 +192,8 @@ class WebRequest:
     def text(
         self, name: str, default: str = "", limit: int = MAX_TEXT, nul: Literal["", " "] = ""
     ) -> str:
-        """A parameter of the query, without lone surrogates, at most ``limit`` long; ``nul`` stands
-        for NUL."""
+        """A parameter of the query, without lone surrogates, cut to ``limit`` characters. Each NUL
+        in it is replaced by ``nul``."""
         value = self.query.get(name, default)[:limit]
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", nul)
 

@@ -131,7 +131,7 @@ class DocumentBuilder(PageBuilder):
 
 @contextmanager
 def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> Iterator[None]:
-    """Whatever ends a reader, its Unread has what ``builder`` got until then."""
+    """If a reader ends with any error, its Unread holds the content that ``builder`` has so far."""
     unread = None
     try:
         yield
@@ -282,7 +282,7 @@ def local_name(element: Any) -> str:
 
 
 def dublin_core(root: Any, builder: DocumentBuilder) -> None:
-    """Title, author, language and date of the first elements that have those names."""
+    """Title, author, language and date, each from the first element with that name."""
     found: dict[str, str] = {}
     for element in root.iter("{*}*"):
         if element.text and (text := element.text.strip()):

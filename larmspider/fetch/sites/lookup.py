@@ -279,7 +279,7 @@ def _schemes(
     patterns: Iterable[HostPattern],
     options: SiteOptions,
 ) -> frozenset[str]:
-    """The schemes of patterns that name none."""
+    """The schemes for patterns that do not name a scheme."""
     if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
         raise table.expected("scheme", f"some of {', '.join(DEFAULT_PORTS)}", given)
     meant = frozenset(given or (("https",) if options.is_trusted else DEFAULT_PORTS))

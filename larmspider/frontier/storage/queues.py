@@ -167,14 +167,16 @@ class HostQueues:
         return records.ready_key(host, priority, self.serial)
 
     def put(self, host: str, place: bytes, packed: bytes, *, new_place: bool = True) -> None:
-        """``new_place``: there was no entry at this place. To be counted after this call."""
+        """Put an entry into the queue. ``new_place``: there was no entry at this place. Count the
+        URL after this call."""
         self._overlay.put_entry(place, packed, new_place=new_place)
         run = host, records.run_of(place)
         self._head(*run).put(place, packed)
         self._grown.add(run)
 
     def held(self, host: str, group: int | None, limit: int) -> list[tuple[bytes, bytes]]:
-        """Places and entries of held URLs of a host, at most ``limit``; ``group`` None: of all."""
+        """Places and entries of at most ``limit`` held URLs of a host and group; ``group`` None: of
+        all groups."""
         first = records.held_prefix(host, group or 0)
         prefix = first if group is not None else first[:9]
         found = {
@@ -257,7 +259,8 @@ class HostQueues:
         head.complete = True
 
     def forget(self, host: str) -> None:
-        """Another worker owns this host now. None of its URLs may be leased or uncommitted."""
+        """Drop a host that another worker owns now. None of its URLs may be leased or
+        uncommitted."""
         for run in (records.READY, records.DELAYED):
             self._heads.pop((host, run), None)
             self._grown.discard((host, run))

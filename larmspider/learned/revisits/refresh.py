@@ -256,8 +256,8 @@ class Checks:
 
 
 def likely(current: int, number: int) -> tuple[float, float]:
-    """The 95% confidence interval of the share of current pages, if ``current`` of ``number``
-    random pages are (Wilson 1927).
+    """The 95% confidence interval of the share of current pages, given that ``current`` of
+    ``number`` random pages were current (Wilson 1927).
 
     >>> [round(share, 3) for share in likely(95, 100)]
     [0.888, 0.978]

@@ -88,7 +88,7 @@ class Trials:
         return self._second(key, host) is not None
 
     def expects(self, key: bytes, host: str) -> bool:
-        """Whether arrived() has to see the page of a URL."""
+        """Whether the page of this URL has to be passed to arrived()."""
         return any(key in (one.key, one.again) for one in self._known.hosts.of(host).trials)
 
     def is_party(self, key: bytes, host: str) -> bool:

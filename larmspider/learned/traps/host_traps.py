@@ -252,9 +252,9 @@ class ClassRecord(msgspec.Struct, array_like=True):
         return again >= LEAST_PAGES and upper_share(new_again, again) < NEW_SHARE
 
     def expects_new(self, values: int, seen: int) -> bool:
-        """Whether a URL with this number of Met.values and this Met.seen promises a new page,
-        whatever the last pages were. The host's value confirms the class's: the filter takes 1 in
-        70 new values for a known one."""
+        """Whether a URL with this number of Met.values and this Met.seen is likely to give a new
+        page, even if the last pages gave none. The host's value has to confirm the class's value,
+        because the filter reports 1 in 70 new values as known."""
         if seen < 0 or (at := self.telling(values)) is None:
             return False
         return not (seen >> at & 1 and seen >> at - values // 2 & 1)

@@ -94,8 +94,8 @@ class Pushes:
     # collections
 
     def collection(self, name: str) -> Collection:
-        """The collection with a name, of the crawl file or in the search; "" for the only one.
-        Raises HttpError."""
+        """The collection called ``name``, by its crawl file or by its label in the search. ""
+        stands for the only collection. Raises HttpError."""
         entries = self._manager.entries()
         pushed = {
             entry.name: entry

@@ -113,8 +113,8 @@ def _records(book: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _targets(book: bytes) -> Iterator[str]:
-    """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
-    2.3.7.6). Raises Unread for an encrypted one."""
+    """The targets of the hyperlinks of an xls: URL monikers in HLINK records (MS-XLS 2.4.140,
+    MS-OSHARED 2.3.7.6). Raises Unread for an encrypted file."""
     for kind, content in _records(book):
         if kind == _FILEPASS:
             raise Unread(Outcome.ENCRYPTED, "needs a password")

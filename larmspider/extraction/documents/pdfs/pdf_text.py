@@ -196,7 +196,7 @@ class _Letters:
         return x < other_x and y == other_y
 
     def is_of_another(self, at: int, other: int) -> bool:
-        """Whether a letter is drawn apart from another one, in the same font."""
+        """Whether a letter is drawn apart from another letter, in the same font."""
         if max(at, other) >= len(self._numbers):
             return False
         number = self._numbers[at]
