@@ -72,7 +72,8 @@ _logged: set[str] = set()
 
 
 def keep_secret(*values: str, user: str = "") -> None:
-    """Mask these from now on, in this process; ``user``: the user who sends them, by Basic."""
+    """Mask these secrets from now on in this process. ``user``: the user who sends them by Basic
+    authentication."""
     found = {value for value in values if value}
     if user:
         found |= {f"{user}:{value}" for value in found}

@@ -40,8 +40,8 @@ from larmspider.urls.schemes import is_source
 
 
 def _is_put_back(visit: FetchRecord, listed: float) -> bool:
-    """Whether a folder lists a file with an earlier time than it had at its last visit, as
-    after an old version was put back. Rows have no seconds, and ANYWHERE is added to them."""
+    """Whether a folder lists a file with an earlier time than at its last visit, as after an old
+    version was restored. Times in lists have no seconds, and ANYWHERE is added to them."""
     known = http_time(visit.last_modified) if is_source(visit.url) else None
     return known is not None and listed - ANYWHERE.total_seconds() + 60 < known
 
@@ -180,9 +180,9 @@ class LearningFrontier(Frontier):
         return len(stored)
 
     def signalled(self, pages: Iterable[tuple[str, float]], source: str) -> int:
-        """Pages that a sitemap, feed or listing names, by the exact form of their URLs, with the
-        time of their last change: those that have been visited before it are due at once, as far
-        as the source is trusted. Returns their number. 10 us each."""
+        """Take the changes that a sitemap, feed or listing names: exact forms of URLs, each with
+        the time of its last change. A page that was last visited before its change is due at once,
+        as far as the source is trusted. Returns the number of these pages. 10 us each."""
         changes: dict[bytes, float] = {}
         for exact, changed in pages:
             key = url_key(exact)

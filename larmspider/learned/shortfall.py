@@ -60,8 +60,8 @@ SHOWN = 10
 
 
 class Evidence(Note):
-    """Counts of a host's first answers. ``pages`` are answers 200, ``errors`` answers
-    from 400 on by status. Links count where they lead to the same host."""
+    """Counts of a host's first answers. ``pages``: answers with status 200. ``errors``: answers
+    with a status from 400 on, by status. Only links to the same host count."""
 
     pages: int = 0
     redirects: int = 0

@@ -353,8 +353,9 @@ class SearchIndexPipeline(Store):
         self._writer.add_anchors(name, ())
 
     def flush(self) -> bytes:
-        """How many pages the index was given: it cannot go back, but knows which ones came after.
-        Raises the first CrawlDirError again, since which pages may be missing."""
+        """The position: the number of pages that the index was given. The index cannot go back, but
+        it knows which pages came later. Raises the first CrawlDirError again, because pages may be
+        missing since then."""
         if self._failure is not None:
             raise self._failure
         return b"%s %d" % (_EXISTS, self._ahead.checkpoint())
@@ -438,8 +439,8 @@ class SearchIndexPipeline(Store):
 
 
 class _Ahead:
-    """A file with the names of the pages that the index was given since the last checkpoint but
-    one, each with its number: the index may have them when the crawl, after a crash, has not."""
+    """A file that names the pages that the index was given since the last checkpoint but one, each
+    with its number. After a crash the index may have these pages although the crawl does not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -50,7 +50,7 @@ def link_faults(crawl: CrawlDir) -> list[BrokenLink]:
 
 
 def bad_hrefs(crawl: CrawlDir) -> list[BrokenLink]:
-    """Links that begin as a URL, and are none, as `http://[wiki`."""
+    """Links that begin like a URL but are not one, such as `http://[wiki`."""
     found: dict[str, _Pages] = {}
     for fields in _records(crawl, "", 2):
         page, url, anchor = fields[0], fields[1], fields[4]

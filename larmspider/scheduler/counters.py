@@ -41,7 +41,7 @@ def left_by_budgets(frontier: LearningFrontier) -> Left:
 
 
 def final_counts(frontier: LearningFrontier) -> dict[str, int]:
-    """By stats key: the whole crawl's URLs by state, and the URLs that budgets hold back."""
+    """The whole crawl's URLs by state, and the URLs that budgets hold back, by stats key."""
     counts = frontier.backend.counts()
     states = ("discovered", "queued", "stored", "failed", "refused", "merged")
     left = left_by_budgets(frontier)

@@ -137,8 +137,8 @@ class LoginFetch(OwnFetches):
     # pages
 
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
-        """Whether to fetch a page again once the login was made; SignedOut for a page that is not
-        for this user."""
+        """Whether to fetch a page again after the next login; SignedOut for a page that is not for
+        this user."""
         session, lease = self.sessions.of_url(request.url), lease_of(request)
         if session is None or lease is None or lease.proof is None:
             return False

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class ViewProbeFetch(OwnFetches):
-    """Fetches a page again that worked: the status shows whether its host works."""
+    """Fetches a page that worked before; the status shows whether its host works."""
 
     meta = cut_at(MAX_BYTES)
     accept = "gzip, deflate"

@@ -89,8 +89,9 @@ class SourceFetch(OwnFetches):
         self.frontier.reschedule(lease.host)
 
     async def take(self, entries: Sequence[Entry], source: str) -> AsyncIterator[Request]:
-        """Requests for URLs that are new; those that have changed since their last visit are due.
-        A source may name URLs of other hosts: they pass the filters, but have no times."""
+        """Requests for the new URLs of a source. Known URLs that have changed since their last
+        visit become due. A source may name URLs of other hosts: these pass the filters, but their
+        times are ignored."""
         spider = self.crawler.spider
         assert spider is not None
         async for entry, normalized, exact in self._new(entries, source):
@@ -109,8 +110,8 @@ class SourceFetch(OwnFetches):
         self._count(stats.SOURCES_NAMED_NO_MORE, number)
 
     async def note_times(self, entries: Sequence[Entry], page: str) -> None:
-        """The rows of a listing that have changed since their last visit are due. New ones are
-        links of the page, which the filters have judged as such."""
+        """Make the rows of a listing due that have changed since their last visit. New rows are
+        links of the page, which the filters have judged."""
         async for _ in self._new(entries, page):
             pass
 

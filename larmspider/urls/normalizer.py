@@ -104,7 +104,7 @@ class UrlForms:
         return forms
 
     def __call__(self, url: str) -> Forms:
-        """Raises InvalidURL where there are none."""
+        """The forms of a URL. Raises InvalidURL if it has none."""
         return self._memo[url]
 
     def needed(self, one: str, other: str) -> int | None:

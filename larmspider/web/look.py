@@ -81,7 +81,7 @@ class Look:
 
     @property
     def style(self) -> str:
-        """The path of a sheet over the others; "" for none."""
+        """The path of a style sheet on top of the others; "" for none."""
         return f"/static/{STYLE}" if STYLE in self.files else ""
 
 

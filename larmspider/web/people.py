@@ -49,5 +49,5 @@ class People:
         return None
 
     async def signed_out(self, session: Session, origin: str) -> str:
-        """The URL at which the session's provider ends its own session; "" for none."""
+        """The URL at which the provider ends its own session of this user; "" for none."""
         return ""

@@ -40,8 +40,8 @@ class Reader:
 
 
 def checked_name(text: str, what: str) -> str:
-    """A name as a source of people gives it, in Unicode's normal form C. Raises ConfigError for a
-    name that could pass for another one: control characters, marks of direction, blank ends."""
+    """A name from a source of people, in Unicode's normal form C. Raises ConfigError for a name
+    that could pass for another one: control characters, marks of direction, blank ends."""
     name = unicodedata.normalize("NFC", text)
     hidden = any(unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") for one in name)
     if not name or len(name) > MAX_NAME or hidden or name != name.strip():

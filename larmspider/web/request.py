@@ -47,9 +47,8 @@ class PageView:
 
     ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none. ``scope``
     is what the page needs in a server of several crawls; "" for nothing. ``aside``: the answer
-    takes long, and waits for others of its kind alone.
-    ``without_crawl``: the page works in a directory without a crawl too. ``live``: the page uses
-    ``request.gauges``.
+    takes long, and waits only for other answers of this kind. ``without_crawl``: the page works in
+    a directory without a crawl too. ``live``: the page uses ``request.gauges``.
     """
 
     path: str
@@ -79,8 +78,8 @@ class WebResponse:
 
 @dataclass(frozen=True, slots=True)
 class FlashMessage:
-    """The result of a POST, shown on the next page. ``good``: it succeeded. ``typed``: the fields
-    of the form where it shows them again, to be corrected or confirmed."""
+    """The result of a POST, shown on the next page. ``good``: whether it succeeded. ``typed``: the
+    fields of a form that is shown again, to be corrected or confirmed."""
 
     text: str
     good: bool
@@ -231,7 +230,7 @@ SECONDS = 15.0
 
 
 class Work:
-    """Runs pages in few threads and each for a short time, so that the crawl continues beside."""
+    """Runs pages in few threads, each for a short time, so that the crawl continues meanwhile."""
 
     def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")

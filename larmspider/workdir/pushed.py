@@ -128,7 +128,7 @@ class Done(NamedTuple):
 
 
 class State(NamedTuple):
-    """A document as it is known: ``state`` is waiting, stored, failed or leaving."""
+    """A document and its state: ``state`` is waiting, stored, failed or leaving."""
 
     url: str
     version: Version
@@ -163,7 +163,7 @@ class Pushed:
 
     @classmethod
     def found(cls, directory: Path) -> Self | None:
-        """The file of a directory; None without one."""
+        """The file of pushed documents in a directory; None if it is missing."""
         path = directory / FILE
         return cls(path, _connected(path)) if path.exists() else None
 
@@ -231,7 +231,7 @@ class Pushed:
             return True
 
     def state(self, exact: str) -> State | None:
-        """The state of a document; None without one."""
+        """The state of a document; None for an unknown document."""
         row = self._one(
             "SELECT url, version, waits, outcome, pushed, stored, stored_facts FROM documents"
             " WHERE exact = ?",
@@ -269,7 +269,7 @@ class Pushed:
         return found is not None
 
     def document(self, exact: str) -> Waiting | None:
-        """The document that waits to be stored; None if none does."""
+        """The document of an order that waits to be stored; None if there is none."""
         row = self._one(
             "SELECT number, content_type, body, facts FROM documents JOIN bodies USING (number)"
             " WHERE exact = ? AND waits = 1",
@@ -281,8 +281,8 @@ class Pushed:
         return Waiting(number, content_type, body, msgspec.json.decode(facts, type=Facts))
 
     def done(self, orders: Sequence[Done]) -> None:
-        """End orders; those that have ended, or have a later one in their place, stay as they
-        are."""
+        """End orders. Orders that have ended, or that a later order has replaced, stay
+        unchanged."""
         if not orders:
             return
         now = time.time()
@@ -306,7 +306,7 @@ class Pushed:
                 self._drop_body(write, order)
 
     def stored_facts(self, exact: str) -> Facts | None:
-        """The facts of the document that the stores have; None without one."""
+        """The facts of the stored document; None if none is stored."""
         row = self._one("SELECT stored_facts FROM documents WHERE exact = ?", exact)
         if row is None or row[0] is None:
             return None

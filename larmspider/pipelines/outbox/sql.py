@@ -115,7 +115,7 @@ class Database(ABC):
         return value
 
     def make_tables(self) -> None:
-        """Make those that are missing. Raises RefusedError if one has other columns."""
+        """Make the missing tables. Raises RefusedError if a table has other columns."""
         self.begin()
         for table, columns in TABLES.items():
             declared = ", ".join(
@@ -370,7 +370,8 @@ class SqlReceiver(Receiver):
             yield text(entry.url), text(url), text(normalized), kind, text(anchor)
 
     def _secs(self, seconds: float | None) -> Any:
-        """A time in seconds, None if there is none, or no database knows it."""
+        """A time in seconds; None if there is none, or if it lies outside of what databases can
+        store."""
         if not seconds:
             return None
         with suppress(OverflowError, ValueError):

@@ -191,8 +191,9 @@ class ServerPeople(People):
         return Identity(name, self.roles.scope_of(self.expanded(principals)), principals, mark)
 
     async def renew(self, guard: Guard) -> None:
-        """Look up the people whom the directory has signed in: groups and roles change, and the
-        sessions of people who are gone end. While the directory is away all stays as it is."""
+        """Look up again the people whom the directory has signed in. Their groups and roles are
+        updated, and the sessions of people who have left end. While the directory is away nothing
+        changes."""
         if self.directory is None:
             return
         for name in guard.names(DIRECTORY):

@@ -137,8 +137,8 @@ class Users:
 
 
 def narrowed(scope: str, role: str) -> str:
-    """The scope of a token whose user has this role, "" for none: a role may have become smaller
-    since the token was made."""
+    """The scope that a token still has, given the role of its user ("" without a role): a role may
+    have been reduced since the token was made."""
     if scope in SCOPES[role]:
         return scope
     return "" if scope == PUSH else SCOPES[role][0] if scope == OPERATE else SEARCH

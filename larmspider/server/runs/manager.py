@@ -76,7 +76,7 @@ class Manager:
         judge: Callable[[Path, Path, Run, int], tuple[str, str]] = judge,
         waits: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``waits``: whether pushed documents wait in the directory of a collection."""
+        """``waits`` returns whether pushed documents wait in the directory of a collection."""
         self.home, self.settings = home, settings
         self._launcher, self._clock, self._act, self._free = launcher, clock, act, free
         self._judge, self._waits = judge, waits or PushWatch().waits
