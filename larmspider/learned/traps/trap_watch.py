@@ -226,7 +226,7 @@ class TrapWatch(Part):
         return [
             f"{host.removesuffix(':80').removesuffix(':443')} answers 200 with one text to"
             f" {counted(said.pages, 'URL')} that had nothing new, such as {said.url}:"
-            f' "{said.begins}"; look whether that is an error'
+            f' "{said.begins}"; check whether that is an error'
             for host, said in found
             if said is not None
         ]
