@@ -235,7 +235,7 @@ def test_a_restrict_that_matches_the_seed_alone_is_named():
 
 def test_nobody_is_told_to_ignore_a_robots_txt_without_owning_the_hosts():
     (found,) = sentences(page(), robots=7)
-    assert found.startswith("robots.txt of wiki disallows 7 URLs")
+    assert found.startswith("robots.txt of wiki disallows 7 found URLs;")
     assert "only where you own all hosts of the crawl" in found
 
 
