@@ -167,7 +167,8 @@ def packed_seal(files: Mapping[str, Sequence[int]]) -> bytes:
 
 
 def break_seal(folder: Path) -> None:
-    """Before a change: a power loss afterwards must not find the seal. Raises OSError."""
+    """Remove the seal. Called before a change, because after a power loss there must be no seal.
+    Raises OSError."""
     with suppress(FileNotFoundError):
         (folder / SEAL).unlink()
         sync_folder(folder)

@@ -259,8 +259,8 @@ def many_workers(settings: BaseSettings) -> bool:
 
 
 def larm_dir(settings: BaseSettings) -> Path:
-    """Where this process writes: LARM_DIR or, with many workers, this worker's directory in it. Who
-    reads a crawl begins at `crawl_root`."""
+    """The directory to which this process writes: LARM_DIR or, with many workers, this worker's
+    directory in it. Readers of a crawl begin at `crawl_root`."""
     root = crawl_root(settings)
     return root / text(settings, "LARM_WORKER") if many_workers(settings) else root
 

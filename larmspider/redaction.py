@@ -164,7 +164,7 @@ def _spelled(form: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """As a server or a library may write it."""
+    """The forms in which a server or a library may write a secret."""
     raw = secret.encode("utf-8", "replace")
     with suppress(ValueError):
         yield " ".join(readable(secret).split())

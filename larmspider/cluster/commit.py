@@ -319,7 +319,7 @@ class Committer:
             raise Fenced(f"{lost}: worker {self.worker} took partitions that it does not know of")
 
     def _apply(self, attempt: _Attempt) -> bool:
-        """False: Redis no longer knows this commit."""
+        """Run the steps. Returns False if Redis has lost this commit."""
         record = self.keys.commit(self.worker)
         for own in (False, True):
             steps = [step for step in attempt.log if bool(step.token) == own]

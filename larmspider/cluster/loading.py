@@ -351,7 +351,7 @@ def _lost(link: RedisLink, what: str) -> Lost:
 
 
 def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
-    """Where stores are since a compaction that came after this commit."""
+    """The positions of the stores after a compaction that came after this commit."""
     packed = local.files.get(COMPACTED, local.files.meta) or b""
     known, _, positions = packed.partition(b"\n")
     return records.unpack_positions(positions) if known == commit.encode() else {}

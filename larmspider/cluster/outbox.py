@@ -93,7 +93,7 @@ class Outbox:
     # out
 
     def forward(self, entries: Iterable[QueuedUrl]) -> int:
-        """How many of the entries were not forwarded lately."""
+        """Forward the entries that were not forwarded lately. Returns their number."""
         before = len(self._new)
         for entry in entries:
             if entry.key not in self._young:

@@ -127,7 +127,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def known(self) -> str:
-        """As Committer.known."""
+        """See Committer.known."""
         return self._committer.known
 
     @property
@@ -422,7 +422,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """As Backend.commit(); waits for Redis without a limit, or until link.stop is set. Raises
+        """See Backend.commit(). Waits for Redis without a limit, or until link.stop is set. Raises
         Fenced if other workers have taken over."""
         self._positions.update(positions)
         changes = len(self._overlay.sealed) + self._outbox.sealed

@@ -290,7 +290,7 @@ class ClusterWorker:
         self.lease.end()
 
     def _leave(self, known: str = "") -> bool:
-        """False: Redis has forgotten commits of this worker."""
+        """Leave the membership. Returns False if Redis has lost commits of this worker."""
         self.heart.stop()
         with suppress(Fenced, *UNREACHABLE):
             return self.membership.leave(known)

@@ -276,7 +276,7 @@ def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
 
 
 def write_approved(path: Path, approved: Mapping[str, Mapping[bytes, float]]) -> None:
-    """No file where nothing is approved."""
+    """Write the approvals of a directory. Without approvals the file is removed."""
     found = {
         host: {key.hex(): keys[key] for key in sorted(keys)}
         for host, keys in approved.items()

@@ -80,7 +80,7 @@ _MAX_LINKS = 1 << 62
 
 
 class _Place(NamedTuple):
-    """Where a fill is: offset in store.log, ``done`` entries of ``total``."""
+    """The progress of a fill: its offset in store.log, and ``done`` of ``total`` entries."""
 
     at: int
     done: int

@@ -234,7 +234,7 @@ class NotifyExtension:
             logger.error("LARM_NOTIFY failed: %s", told(error) or "time-out")
 
     def committed(self) -> None:
-        """After the last checkpoint: say and forget what is over."""
+        """Report and forget conditions that have ended. Called after the last checkpoint."""
         scheduler = self._scheduler
         if scheduler is None or not scheduler.closed:
             return

@@ -285,7 +285,7 @@ class Addresses:
         return self._cache.saturated
 
     def close(self) -> None:
-        """No callback is called after this."""
+        """Stop. No callback is called after this."""
         self._cache.close()
 
     def of(self, name: str) -> str | None:
@@ -415,7 +415,8 @@ class OwnAddress:
         return cls(Sites.from_settings(settings), getproxies() if enabled else {}, needed=needed)
 
     def __call__(self, url: str) -> bool:
-        """False for an address too. ``url`` has no userinfo."""
+        """Whether the host of ``url`` has to be looked up; False for an address. ``url`` has no
+        userinfo."""
         if not self._needed:
             return False
         site = self._sites.for_url(url)

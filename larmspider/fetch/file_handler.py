@@ -139,7 +139,8 @@ class FileReader:
                 left -= len(chunk)
 
     def _check(self, fd: int, real: bytes, expected: os.stat_result) -> None:
-        """Who may write there may have put a link in its place since. Raises OSError."""
+        """Check that the open file is the expected one, because a user who may write there may have
+        put a link in its place. Raises OSError."""
         found = os.fstat(fd)
         opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
         is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)

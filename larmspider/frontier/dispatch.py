@@ -188,7 +188,7 @@ def _new_are_spent(frontier: FrontierState, name: str) -> bool:
 
 
 def forget(frontier: FrontierState, host: Host) -> None:
-    """Another worker has the host now."""
+    """Drop a host that another worker has now."""
     frontier.ready.drop(host)
     if host.demand:
         frontier.slots.change_demand(-host.demand)

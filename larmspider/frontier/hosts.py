@@ -148,7 +148,7 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
 def pack_host(record: HostRecord) -> bytes:
-    """As msgpack; some 90 bytes."""
+    """A record as msgpack, some 90 bytes."""
     return packed(_KeptHost(*_kept_of(record)))
 
 

@@ -41,7 +41,8 @@ class Strategy(ABC):
 
 
 class BreadthFirst(Strategy):
-    """By number of links from a seed; of one depth, first found, first fetched. The default."""
+    """Orders URLs by the number of links from a seed. Within one depth the URL that was found first
+    is fetched first. The default."""
 
     has_levels = True
 

@@ -76,8 +76,8 @@ class ViewRecord(msgspec.Struct, array_like=True):
 class HostViews(Note):
     """The failed views of one host, by name. ``row``: the views that failed since a URL of the host
     last worked. ``blames_host``: at least one of these failures was about the host itself.
-    ``soft``: at least one may have been. ``spared``: the failures of broken views in the same
-    time."""
+    ``soft``: at least one of them may have been about the host. ``spared``: the failures of broken
+    views in the same time."""
 
     records: dict[str, ViewRecord] = {}
     row: set[str] = set()
@@ -292,7 +292,7 @@ class ViewWatch(Part):
         )
 
     def _probe_ended(self, host: Host, answer: str) -> None:
-        """After the host was judged by the answer."""
+        """Note the answer to a probe. Called after the answer has judged the host."""
         name = host.record.host
         views = self._hosts.of(name)
         self._hosts.touch(name)

@@ -165,7 +165,8 @@ class LearningFrontier(Frontier):
                 self.reschedule(host)
 
     def unlinked(self, names: Iterable[str]) -> None:
-        """No link leads to these pages any longer (exact forms of their URLs): they become due."""
+        """Make pages due to which no link leads any longer. ``names``: the exact forms of their
+        URLs."""
         self.refresh.named_no_more(self._stored(map(url_key, names)))
 
     def sitemap_read(self, url: str, names: Iterable[str]) -> int:

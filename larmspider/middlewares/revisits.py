@@ -228,7 +228,7 @@ class RevisitsMiddleware(WithScheduler):
         return page
 
     async def _tell_language(self, page: Page) -> bool:
-        """False if the crawl is being stopped."""
+        """Set the language of a page. Returns False if the crawl is being stopped."""
         languages: Languages | None = getattr(self.crawler.spider, "late_languages", None)
         if languages is not None and page.status == 200:
             try:

@@ -102,11 +102,11 @@ class RecordLog:
         return b"%d" % self._file.flush()
 
     def sync(self) -> None:
-        """As AppendFile.sync()."""
+        """See AppendFile.sync()."""
         self._file.sync()
 
     def close(self) -> None:
-        """As AppendFile.close()."""
+        """See AppendFile.close()."""
         self._file.close()
 
 

@@ -386,7 +386,7 @@ class SearchIndexPipeline(Store):
         self.flush()
 
     def _ask_unreached(self) -> None:
-        """Which hosts do not answer, and whose pages are another worker's now."""
+        """Ask which hosts do not answer, and which hosts' pages belong to another worker now."""
         if self._marks is not None:
             for hosts, left in self._unreached(self._marks.keys):
                 self._marks.set_hosts(hosts)
@@ -470,7 +470,7 @@ class _Ahead:
         return self._number
 
     def write(self) -> None:
-        """Before the index commits; in any thread."""
+        """Write the file. Called before the index commits, in any thread."""
         number = self._number
         if self._written != number:
             replace_file(self._path, msgpack.packb(self._names[:]))

@@ -211,7 +211,7 @@ class Fragments:
 
 
 def _without_scripts(markup: bytes) -> bytes:
-    """Without comments, scripts and styles. Linear."""
+    """The markup without comments, scripts and styles. Takes linear time."""
     for begin, end in ((b"<!--", b"-->"), (b"<script", b"</script"), (b"<style", b"</style")):
         pieces, at = [], 0
         while (start := markup.find(begin, at)) >= 0:

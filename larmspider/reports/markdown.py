@@ -127,7 +127,7 @@ def window(parts: Sequence[Part], start: int, most: int) -> Window:
 
 
 def _break(text: str) -> int:
-    """Where a text that is too long is cut."""
+    """The place at which a text that is too long is cut."""
     for mark in ("\n", " "):
         if (place := text.rfind(mark, len(text) - _NEAR)) >= 0:
             return place + 1

@@ -197,7 +197,7 @@ class Leases:
         self._wake()
 
     def _warn_if_parked(self, lease: Lease) -> None:
-        """After a failure: log where it was one too many for the host."""
+        """Log it if a failure has parked the host."""
         record = lease.host.record
         if record.state is not HostState.PARKED:
             self._parked.pop(record.host, None)

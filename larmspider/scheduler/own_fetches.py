@@ -89,8 +89,8 @@ class OwnFetches:
         self._resolver: HostResolver | None = None
 
     def request(self, lease: Lease, url: str = "", *, secrets: bool = True) -> Request:
-        """For the URL of a lease, or for the ``url`` to which that redirects. Without ``secrets``
-        nothing is sent that proves who we are."""
+        """The Request for the URL of a lease, or for the ``url`` to which it redirects. Without
+        ``secrets`` it has no credentials."""
         assert lease.own is not None
         lease.own.began = lease.own.began or time.monotonic()
         meta = {LEASE: lease, "dont_redirect": True, "handle_httpstatus_all": True, **self.meta}

@@ -93,7 +93,7 @@ class MadeUpFetch(ViewProbeFetch):
 
     @cached_property
     def _own_readers(self) -> Readers:
-        """For a spider without any."""
+        """Readers for a spider that has none."""
         readers = Readers.from_settings(self.crawler.settings)
         for signal in (signals.let_go, engine_stopped):
             self.crawler.signals.connect(readers.close, signal=signal)

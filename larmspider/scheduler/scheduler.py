@@ -145,7 +145,7 @@ class FrontierScheduler:
         return self.frontier.refresh.doubt(names)
 
     def unlinked(self, names: Sequence[str]) -> None:
-        """No link leads to these pages any longer: that proves nothing, but they become due."""
+        """Make pages due to which no link leads any longer, because they may be gone."""
         if not self.closed:
             self.frontier.unlinked(names)
 
@@ -406,7 +406,8 @@ class FrontierScheduler:
             raise self.worker.explained(error) from None
 
     async def discard(self, positions: Mapping[str, bytes]) -> None:
-        """After a commit that went well, before the next one begins; on the event loop."""
+        """Drop the committed batch. Called on the event loop after a successful commit, before the
+        next one."""
         self.frontier.discard()
         self._tell_committed(positions)
         if self.worker is not None:

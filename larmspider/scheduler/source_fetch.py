@@ -40,7 +40,8 @@ _BATCH = 200
 
 
 class SourceFetch(OwnFetches):
-    """Also looks up the URLs that listings and feeds among the pages name."""
+    """Fetches sitemaps and feeds. Also looks up the URLs that listings and feeds among the pages
+    name."""
 
     meta = cut_at(MAX_BYTES)
     accept = "gzip, deflate"
@@ -102,7 +103,8 @@ class SourceFetch(OwnFetches):
             )  # fmt: skip
 
     def _compare(self, entries: Sequence[Entry], sitemap: str) -> None:
-        """Including the pages that the sitemap named earlier; of its own host only."""
+        """Compare the pages of a sitemap with the pages that it named earlier. Only pages of its
+        own host count."""
         host = host_of(sitemap)
         own = [entry for entry in entries if host_of(entry.url) == host]
         names = (exact for _, _, exact in self._with_forms(own))

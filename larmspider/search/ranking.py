@@ -844,5 +844,5 @@ def tantivys_idf(pages: int, having: int) -> float:
 
 
 def _single(number: float) -> float:
-    """As a float of 32 bits."""
+    """A number as a float of 32 bits."""
     return c_float(number).value

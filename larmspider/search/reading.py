@@ -174,7 +174,7 @@ class Reading:
     def copies_of(
         self, likeness: int | None, *, quickly: bool = False, among: Query | None = None
     ) -> list[DocAddress]:
-        """Where a page and its copies are (`copies_in`)."""
+        """The places of a page and its copies (`copies_in`)."""
         if likeness is None:
             return []
         schema, pages = self.shard.schema, self.shard.documents()

@@ -127,7 +127,7 @@ class Shard:
 
     @property
     def unreached(self) -> Unreached:
-        """Which pages were not reached at their last visit; as of the last `reading`."""
+        """The pages that were not reached at their last visit, as of the last `reading`."""
         return self.newest.unreached
 
     def unreached_query(self) -> Query | None:
@@ -375,7 +375,7 @@ class Shard:
 
     @property
     def _seen_stems(self) -> Stems:
-        """They know the words of pages that the reader sees."""
+        """Stems that know only the words of pages that the reader sees."""
         if self.access is EVERYTHING:
             return self._stems
         with self.reading() as reader:

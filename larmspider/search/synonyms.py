@@ -95,7 +95,7 @@ class Synonyms:
         return found
 
     def terms_in(self, clauses: Sequence[Clause]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        """Where each term begins, how many clauses it has, and its synonyms."""
+        """For each term: the place where it begins, its number of clauses, and its synonyms."""
         if not self.others:
             return
         words = [folded(clause.text) if clause.plain else _NO_TERM for clause in clauses]

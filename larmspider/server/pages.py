@@ -161,7 +161,7 @@ def healthz(server: Server, _: WebRequest) -> WebResponse:
 
 
 def metrics(server: Server, _: WebRequest) -> WebResponse:
-    """For Prometheus: a row for each crawl."""
+    """The metrics for Prometheus, a row for each crawl."""
     manager = server.manager
     rows = [summary_of(manager, entry) for entry in manager.entries().values()]
     lines = []

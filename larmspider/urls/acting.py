@@ -25,7 +25,8 @@ from urllib.parse import unquote_plus, urlsplit
 
 
 def _folded(text: str) -> str:
-    """Without escapes, parameters, capitals and accents: ``l%C3%B6schen`` is ``loschen``."""
+    """The text without escapes, parameters, capitals and accents: ``l%C3%B6schen`` is
+    ``loschen``."""
     text = unquote_plus(text).partition(";")[0].casefold()
     if text.isascii():
         return text

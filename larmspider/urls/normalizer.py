@@ -108,7 +108,7 @@ class UrlForms:
         return self._memo[url]
 
     def needed(self, one: str, other: str) -> int | None:
-        """As Canonicalizer.needed(), for two valid URLs."""
+        """See Canonicalizer.needed(); both URLs are valid."""
         return self._canonicalizer.needed(self(one).exact, self(other).exact)
 
     def may_have_sessions(self, netloc: str) -> bool:

@@ -37,7 +37,7 @@ class People:
         return ()
 
     def expanded(self, principals: Collection[str]) -> frozenset[str]:
-        """With other names of the same person, and the groups of groups."""
+        """The principals with other names of the same person, and with the groups of groups."""
         return frozenset(principals)
 
     def allows(self, scope: str, path: str) -> bool:

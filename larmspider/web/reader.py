@@ -63,5 +63,5 @@ def checked_groups(names: Iterable[str], whose: str) -> frozenset[str]:
 
 
 def all_of(principals: Collection[str], *, signed_in: bool) -> frozenset[str]:
-    """With everyone, and authenticated."""
+    """The principals with `everyone` and, if ``signed_in``, `authenticated`."""
     return frozenset({*principals, EVERYONE, *([AUTHENTICATED] if signed_in else [])})

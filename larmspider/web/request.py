@@ -138,22 +138,22 @@ class WebRequest:
 
     @property
     def access(self) -> Access:
-        """Which pages may be shown, by all crawls that are searched. Raises CrawlDirError without a
-        crawl."""
+        """The pages that may be shown, by the rules of all searched crawls. Raises CrawlDirError
+        without a crawl."""
         if self.signed_in:
             return EVERYTHING
         restricted = {pattern for one in self.source.all for pattern in one.restricted}
         return self.readers.access(tuple(sorted(restricted)), self.groups, self.principals)
 
     def _access_of(self, source: Source) -> Access:
-        """Which pages of one crawl may be shown."""
+        """The pages of one crawl that may be shown."""
         if self.signed_in:
             return EVERYTHING
         return self.readers.access(source.restricted, self.groups, self.principals)
 
     @property
     def principals(self) -> frozenset[str]:
-        """For whom access lists open documents."""
+        """The principals for whom access lists are judged."""
         return self.reader.principals
 
     def may_see(self, url: str) -> bool:

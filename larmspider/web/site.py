@@ -89,7 +89,7 @@ _PROOF = web.RequestKey("proof", Proof)
 
 
 def proof_of(request: web.Request) -> Proof:
-    """Who sends the request; looked at and counted once."""
+    """The sender of a request. It is checked and counted once."""
     found: Proof | None = request.get(_PROOF)
     if found is None:
         guard = request.app[SITE].guard
@@ -225,7 +225,8 @@ def may_search(request: web.Request) -> bool:
 
 
 def scheme_of(request: web.Request) -> str:
-    """As the browser knows it, for links to this server: a proxy in front may speak https."""
+    """The scheme that the browser sees, for links to this server. A proxy in front may speak
+    https."""
     forwarded = request.headers.get("X-Forwarded-Proto", "").strip().lower()
     return forwarded if forwarded in ("http", "https") else request.scheme
 

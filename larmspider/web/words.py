@@ -119,7 +119,7 @@ class Words:
         return self._localized(formatting.count(number))
 
     def counted(self, number: int, what: str, many: str = "") -> str:
-        """As formatting.counted()."""
+        """See formatting.counted()."""
         forms = f"{{n}} {what}|{{n}} {many or what + 's'}"
         return self(forms, n=number)
 

@@ -457,7 +457,8 @@ class ClusterDirectory(CrawlDirectory):
         return options.crawl_root(crawler.settings), shared_manifest_of(crawler)
 
     def check(self) -> None:
-        """As CrawlDirectory.check(), but the lock may be taken: by a worker that starts too."""
+        """Do the checks of CrawlDirectory.check(), but accept a lock that is held, because another
+        worker may be starting."""
         options.check_writable(self.path)
         if self.path.exists():
             self._refuse_if_taken()
@@ -475,7 +476,7 @@ class ClusterDirectory(CrawlDirectory):
 
     @contextmanager
     def unchanging(self) -> Iterator[None]:
-        """No command changes the crawl within this context: it waits for a running one. Raises
+        """A context in which no command changes the crawl. It waits for a running command. Raises
         CrawlDirError if that takes too long."""
         if not self.path.exists():
             yield

@@ -221,7 +221,8 @@ class Frames:
             return self._starts[number], following[0] if following else self._size
 
     def look(self, file: IO[bytes]) -> None:
-        """Before a file is read that was opened now: another process may have cut it since."""
+        """Check the known frames against a file that was just opened, because another process may
+        have cut it."""
         with self._lock:
             self._look(file)
 

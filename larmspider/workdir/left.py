@@ -139,7 +139,7 @@ def read_left(folder: Path) -> Left | None:
 
 
 def begin(folder: Path) -> None:
-    """Before the first change of a run. Raises CrawlDirError."""
+    """Remove sealed.json before the first change of a run. Raises CrawlDirError."""
     try:
         break_seal(folder)
     except OSError as error:

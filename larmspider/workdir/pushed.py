@@ -139,7 +139,8 @@ class State(NamedTuple):
 
 
 class Pushed:
-    """For one thread at a time. All methods raise DiskFullError or CrawlDirError."""
+    """The file of pushed documents, for one thread at a time. All methods raise DiskFullError or
+    CrawlDirError."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
@@ -372,7 +373,7 @@ class PushWatch:
         self._seen: dict[Path, tuple[list[tuple[int, int]], bool]] = {}
 
     def waits(self, directory: Path) -> bool:
-        """False also if the file cannot be read."""
+        """Whether documents wait in a directory; False if the file cannot be read."""
         found = []
         for name in FILES[:2]:
             with suppress(OSError):
@@ -409,7 +410,7 @@ def facts_of(directory: Path) -> Iterator[Callable[[Page], None]]:
 
 
 def stored_access(directory: Path) -> Iterator[tuple[str, list[str]]]:
-    """`Pushed.access` of a directory. Raises CrawlDirError."""
+    """The result of `Pushed.access` for the file in a directory. Raises CrawlDirError."""
     if (pushed := Pushed.found(directory)) is not None:
         with pushed:
             yield from pushed.access()

@@ -428,7 +428,7 @@ def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _line_after(file: Path, at: int) -> int:
-    """Where a line begins, in the last MB."""
+    """The offset of the next beginning of a line."""
     if at <= 0:
         return 0
     with open_stored(file, skip=True) as log:

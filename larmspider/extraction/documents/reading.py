@@ -74,7 +74,7 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
     @property
     def unread(self) -> str:
-        """As in ``Page.unread``."""
+        """The text for ``Page.unread``."""
         return f"{self.outcome}: {self}"
 
 
@@ -154,7 +154,8 @@ def parse_xml(data: bytes) -> Any:
 
 
 def parse_any_xml(data: bytes) -> tuple[Any, bool]:
-    """As parse_xml(), and whether libxml2 may have left out text because the XML is broken."""
+    """The result of parse_xml(), and whether libxml2 may have skipped text because the XML is
+    broken."""
     if b"&#" in data:
         data = _SURROGATE.sub(b" ", data)
     root, faults = _root(data)

@@ -299,7 +299,7 @@ def _side_bars_in(beginning: bytes) -> str:
 
 
 def _outside_nav(beginning: bytes) -> bytes:
-    """Without the elements ``nav``, which are navigation by their name."""
+    """The markup without ``nav`` elements, which are navigation by their name."""
     pieces = list[bytes]()
     end = 0
     while (start := beginning.find(b"<nav", end)) >= 0:

@@ -155,7 +155,7 @@ class HelperProcess:
         self._path.close()
 
     def kill(self) -> None:
-        """Kill the process, from another thread: `ask` raises."""
+        """Kill the process from another thread. A running `ask` then raises."""
         if (child := self.child) is not None:
             child.kill()
 

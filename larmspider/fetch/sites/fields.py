@@ -344,8 +344,8 @@ _PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+)
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
-    """Only processes that fetch check whether client_key, or client_cert itself, is the
-    certificate's key."""
+    """Read the client certificate. Only processes that fetch check whether client_key, or
+    client_cert itself, has the certificate's key."""
     before = len(table.problems)
     certificate, key = table.file("client_cert"), table.file("client_key")
     password = table.secret("client_key_password")

@@ -73,7 +73,8 @@ class Sites:
 
     @classmethod
     def for_fetching(cls, settings: Settings) -> Sites:
-        """Also raises ConfigError for missing secrets and files."""
+        """The sites for a process that fetches. Raises ConfigError for missing secrets and files,
+        too."""
         return cls.from_settings(settings).complete()
 
     def complete(self) -> Sites:

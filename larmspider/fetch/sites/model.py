@@ -17,7 +17,7 @@ from larmspider.urls.schemes import DEFAULT_PORTS
 
 
 def origin_text(origin: tuple[str, str, int]) -> str:
-    """As the header Origin has it: https://app.example, http://app.example:8080."""
+    """The form of the header Origin: https://app.example, http://app.example:8080."""
     scheme, host, port = origin
     return f"{scheme}://{host}" + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
 

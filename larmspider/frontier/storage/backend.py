@@ -159,9 +159,9 @@ class Backend(ABC):
 
     @abstractmethod
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
-        """For the url_key() of each canonical form the keys of URLs that were added with it as
-        ``guess``, in no order, some 8 at most. URLs that another worker fetched are there
-        only with status 200. 2-4 us each."""
+        """For each url_key() of a canonical form, the keys of URLs that were added with it as
+        ``guess``, in no order, some 8 at most. URLs that another worker fetched are there only with
+        status 200. 2-4 us each."""
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:
@@ -301,7 +301,7 @@ class Backend(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """After a commit() that went well: the sealed batch leaves memory."""
+        """Drop the sealed batch from memory. Called after a successful commit()."""
 
     def checkpoint(self, positions: Mapping[str, bytes]) -> None:
         """seal(), commit() and discard()."""

@@ -76,7 +76,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def merged(self, key: bytes) -> MergedUrl | None:
-        """As Backend.merged()."""
+        """See Backend.merged()."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
         is_merged = record is not None and record[0] == UrlState.MERGED
@@ -103,8 +103,8 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return records.unpack_entry(packed) if packed else None
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """For a queued URL: how many of its host come before it, at most ``limit``, and its
-        earliest time or 0.0."""
+        """The place of a queued URL: the number of its host's URLs before it, at most ``limit``,
+        and its earliest time or 0.0."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
             if record is None or record[0] != UrlState.QUEUED:

@@ -81,7 +81,7 @@ class WriteOverlay:
     # aliases
 
     def guessed(self, prefixes: Sequence[bytes]) -> list[list[bytes]]:
-        """For each records.guess_prefix() the rows that begin with it."""
+        """For each records.guess_prefix(), the rows that begin with it."""
         guessed = []
         for prefix, found in zip(prefixes, self._rows(prefixes, MAX_GUESSES), strict=True):
             for batch in (self.sealed, self.new):
@@ -153,7 +153,7 @@ class WriteOverlay:
     def stored_revisits(
         self, prefix: bytes, after: bytes
     ) -> Generator[tuple[bytes, bytes | None], None, None]:
-        """As stored_run(), of the places of revisits that begin with ``prefix``."""
+        """Does what stored_run() does, for the places of revisits that begin with ``prefix``."""
         return self._stored(
             self.files.revisits, (self.new.revisits, self.sealed.revisits), prefix, after
         )

@@ -110,7 +110,8 @@ class RevisitQueues:
         heappush(self._held.setdefault(entry.host, []), (until, self._places[key]))
 
     def forget(self, host: str) -> None:
-        """Another worker owns this host now. Nothing of it may be leased or uncommitted."""
+        """Drop a host that another worker owns now. None of its URLs may be leased or
+        uncommitted."""
         self._heads.pop(host, None)
         self._grown.discard(host)
         for _, place in self._held.pop(host, ()):
@@ -135,7 +136,7 @@ class RevisitQueues:
         head.complete = True
 
     def trim(self) -> None:
-        """After a commit: entries that are on disk now may leave memory."""
+        """Drop entries from memory that a commit has written to disk."""
         uncommitted = self._overlay.new.revisits
         grown, self._grown = self._grown, set()
         for host in grown:

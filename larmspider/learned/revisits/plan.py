@@ -298,7 +298,7 @@ class VisitPlan:
 
 
 def is_refused(visit: FetchRecord) -> bool:
-    """By a store, the operator or the scope: never visited again."""
+    """Whether a store, the operator or the scope refused the URL, so that it is never revisited."""
     return visit.state is UrlState.REFUSED and visit.reason != dispatch.ROBOTS_REASON
 
 

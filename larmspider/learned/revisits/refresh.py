@@ -219,7 +219,7 @@ _Thing = TypeVar("_Thing")
 
 @dataclass(slots=True)
 class Reservoir(Generic[_Thing]):
-    """At most ``room`` of the things that are offered, each with the same chance."""
+    """Keeps at most ``room`` of the offered things, each with the same chance."""
 
     room: int
     random: Callable[[], float]

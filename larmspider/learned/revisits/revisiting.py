@@ -314,7 +314,7 @@ class Revisiting(Part):
                 self._plan.make_due([(key, CONFIRM, visit) for key, visit in pages])
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
-        """In a run that visits all that match."""
+        """Whether a run that visits all matching pages visits this one."""
         if is_refused(visit) or visit.due == ASKED:
             return False
         is_done = self._since <= visit.time <= self.clock()  # later: by a clock that was set back

@@ -97,8 +97,8 @@ class Validators(msgspec.Struct, array_like=True):
         self._modified.saw(record.last_modified, last_modified, changed=changed)
 
     def wants_check(self, chance: float) -> bool:
-        """After a 304: whether the page should be fetched at once, unconditionally, and
-        checked() be called. ``chance`` is random, 0 to 1."""
+        """Whether a page is fetched at once without validators after a 304; call checked() then.
+        ``chance`` is a random number from 0 to 1."""
         return self._checked < FIRST_CHECKS or chance < 1 / CHECKS
 
     def checked(self, *, changed: bool) -> None:

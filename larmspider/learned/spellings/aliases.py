@@ -238,7 +238,8 @@ class HostAliases(Note):
                 self.rule(bit).beyond += 1
 
     def clear_count(self, rules: int) -> None:
-        """No merged URL of these rules is left, except URLs that were compared."""
+        """Reset the counts of these rules: none of their merged URLs is left, except compared
+        URLs."""
         for bit in RULES.values():
             if rules & bit and bit in self.rules:
                 self.rules[bit].merged = self.equal_by(bit)

@@ -232,7 +232,7 @@ class TrapWatch(Part):
         ]
 
     def _read_names(self) -> bool:
-        """True: the operator has changed the file."""
+        """Read the operator's file again. Returns whether it has changed."""
         if self._not_traps is None:
             return False
         try:

@@ -173,7 +173,7 @@ class SenderProcess:
         self._tell(committed)
 
     def finish(self) -> None:
-        """No more comes: let the receiver catch up."""
+        """Tell the sender that no more entries come, so that the receiver catches up."""
         self._finishing = True
         self._tell(FINISH)
 
@@ -258,7 +258,7 @@ class Outbox:
             sender.committed = at
 
     def open(self) -> None:
-        """Also for each further receiver."""
+        """Open the outbox. Called once for each receiver."""
         if self._watch is not None:
             return
         options.writable_dir(self.directory.parent)

@@ -131,7 +131,7 @@ class Sender:
             self._send_on(max(end, self._committed()))
 
     def _send_on(self, end: int) -> None:
-        """Until all is sent, or nothing is taken: then wait once."""
+        """Send until all entries are sent, or until none is taken; then wait once."""
         refused: list[_Refused] = []  # since an entry was taken; the cursor is before them
         number = 0
         for batch in self._batches(read_entries(self.directory, self.cursor.offset, end)):
@@ -205,7 +205,8 @@ class Sender:
             yield batch
 
     def _deliver(self, batch: list[Entry]) -> list[_Refused]:
-        """Until the receiver has each entry, or has refused it: which, in order."""
+        """Send until the receiver has taken or refused each entry. Returns the refused entries, in
+        order."""
         refused: list[_Refused] = []
         groups = [batch]
         while groups:
@@ -363,7 +364,7 @@ def in_words(error: BaseException) -> str:
 
 
 def _receiver_of(message: dict[str, Any]) -> Receiver:
-    """With limits for this process. Raises ConfigError."""
+    """Make the receiver, and set the limits of this process. Raises ConfigError."""
     keep_secrets_of_environment()
     for name, value in message["settings"].items():
         keep_secrets_of(name, value)

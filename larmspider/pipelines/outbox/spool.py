@@ -65,8 +65,8 @@ PAGE_FIELDS = (
 
 
 class Position(NamedTuple):
-    """Behind an entry: bytes and entries before it in all segments that there ever were, and its
-    stamp."""
+    """The position behind an entry: the bytes and entries before it in all segments so far,
+    including deleted ones, and its stamp."""
 
     offset: int = 0
     number: int = 0
@@ -189,7 +189,7 @@ def fill_folder(crawl: Path, receiver: str, kind: str = FILL) -> Path:
 
 
 def segments(directory: Path) -> dict[int, Path]:
-    """By the position of their first byte, in order."""
+    """The segments in order, by the position of their first byte."""
     names = sorted(path for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
     return {int(path.stem): path for path in names}
 
@@ -413,7 +413,7 @@ def write_committed(directory: Path, position: Position) -> None:
 
 
 def read_committed(directory: Path) -> Position:
-    """As of the last checkpoint."""
+    """The committed position, as of the last checkpoint."""
     with suppress(OSError, ValueError, TypeError):
         return Position(*json.loads((directory / COMMITTED).read_bytes()))
     return Position()

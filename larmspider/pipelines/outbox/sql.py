@@ -108,7 +108,7 @@ class Database(ABC):
         cursor.close()
 
     def time(self, micros: int) -> Any:
-        """As the driver takes a time, in microseconds since the epoch."""
+        """A time in microseconds since the epoch, in the form that the driver takes."""
         return _EPOCH + timedelta(microseconds=micros)
 
     def text(self, value: str | None) -> str | None:
@@ -150,7 +150,7 @@ class Database(ABC):
 
 
 class Postgres(Database):
-    """By psycopg 3."""
+    """PostgreSQL, by psycopg 3."""
 
     types = {"time": "timestamptz", "bytes": "bytea", "json": "jsonb"}  # noqa: RUF012
     hash, mark = "USING hash", "%s"

@@ -36,7 +36,7 @@ from larmspider.web.auth import OPERATE
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who does something, from where."""
+    """The person who acts, and the address of the request."""
 
     who: str
     address: str = ""

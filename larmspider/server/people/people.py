@@ -93,7 +93,8 @@ class ServerPeople(People):
 
     @classmethod
     def open(cls, home: Path, users: Users, settings: ServerSettings) -> Self:
-        """With the plugins that the settings name. Raises ConfigError."""
+        """Open the people of a server, with the plugins that the settings name. Raises
+        ConfigError."""
         secrets = Secrets(home, settings.secrets)
         directory = provider = None
         if settings.ldap is not None:
@@ -110,7 +111,7 @@ class ServerPeople(People):
 
     @property
     def inside(self) -> Self:
-        """For the pages of a crawl below the server, which only operators read."""
+        """The people for the pages of a crawl below the server, which only operators read."""
         found = copy.copy(self)
         found._is_outside = False
         return found

@@ -66,7 +66,7 @@ class Users:
         return next((one for one in self.all() if one.name.lower() == name.lower()), None)
 
     def add(self, name: str, role: str, password: str) -> None:
-        """``password`` "": a user without a password, who has tokens only. Raises ConfigError."""
+        """Add a user. A user with an empty ``password`` can use tokens only. Raises ConfigError."""
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"user name {name[:64]!r}: expected 1 to 64 letters, digits, '-', '_', '.', '@'"

@@ -99,7 +99,7 @@ _JOB_SAYS = re.compile(r"CRITICAL: (.*)$", re.MULTILINE)
 
 
 def judge_jobs(folder: Path, number: int, status: int) -> tuple[str, str]:
-    """As judge(), of a run on nodes: by the ends of the jobs' logs."""
+    """Judge a run on nodes, by the ends of its jobs' logs."""
     try:
         text = log_of(folder, number).read_text("utf-8", "replace")
     except OSError:

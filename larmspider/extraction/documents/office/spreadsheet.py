@@ -171,7 +171,7 @@ def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[s
 
 
 def _shown(cell: Any) -> str:
-    """As a person would type it: 42 for 42.0, 2024-01-31 for a day."""
+    """The value in the form that a person would type: 42 for 42.0, 2024-01-31 for a day."""
     if isinstance(cell, float):
         if cell.is_integer() and abs(cell) < 1e15:
             return str(int(cell))
