@@ -33,7 +33,7 @@ from tests.support.web.crawling import endless
 from tests.support.web.first_hit import Stopwatch, first_hit
 from tests.support.web.serving import request
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, NEEDS_BARE_DEBIAN]
+pytestmark = [pytest.mark.acceptance, NEEDS_BARE_DEBIAN]
 Servers = Callable[..., ScriptedServer]
 HOME = "var/lib/larmspider"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
