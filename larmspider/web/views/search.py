@@ -311,7 +311,7 @@ def _shown(request: WebRequest) -> tuple[Searcher, Document]:
 
 
 def preview(request: WebRequest) -> WebResponse:
-    """The first page of a document as a picture, for readers who may see its cached copy."""
+    """The first page of a document as a picture, for readers who may see its stored copy."""
     _, document = _shown(request)
     name = request.text("collection")
     source = next((one for one in request.source.all if one.name == name), request.source)
