@@ -127,6 +127,8 @@ _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x03\x04")
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_TAR = re.compile(rb"ustar(?:\0|  \0| 00)")
+"""At 257, where a text in Spanish may have ``gustar``."""
 _OLD_TAR = re.compile(rb"[^\0].{98}\0[ 0-7]{6,7}[ \0].{40} *([0-7]{4,7})[ \0]+[\x000-7]", re.DOTALL)
 """Name, mode, then checksum and kind of a member."""
 _CMS_BEGINS = re.compile(
@@ -451,7 +453,7 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found(_CMS)
     if _BZIP2.match(body):
         return _Found("application/x-bzip2")
-    if body[257:262] == b"ustar" or _is_old_tar(body[:512]):
+    if _TAR.match(body, 257) or _is_old_tar(body[:512]):
         return _Found("application/x-tar")
     if body.startswith(b"RIFF") and body[8:12] in _RIFF:
         return _Found(_RIFF[body[8:12]])

@@ -415,3 +415,11 @@ def test_sound_and_skipped_frames_are_known_by_their_start(start: bytes, mime: s
 def test_text_is_text_whatever_is_around_it(said, body, name, mime):
     assert media_type(said, body, name) == mime
     assert extractor_for(mime) is not None or mime == OCTETS
+
+
+def test_a_text_with_the_letters_of_a_tar_file_in_their_place_is_a_text() -> None:
+    text = b"a" * 250 + b" me gustar" + b"ia la carta. " * 30
+    at = text.index(b"ustar")
+    assert media_type("text/plain", b"a" * (257 - at) + text) == "text/plain"
+    for magic in (b"ustar\x0000", b"ustar  \0", b"ustar\0\0\0"):
+        assert media_type("", b"name".ljust(257, b"\0") + magic + bytes(247)) == "application/x-tar"

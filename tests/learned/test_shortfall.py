@@ -233,6 +233,18 @@ def test_a_restrict_that_matches_the_seed_alone_is_named():
     ]
 
 
+def test_a_list_whose_links_all_redirect_to_a_login_is_a_wall():
+    start = page("/", [link(f"http://wiki/{n}") for n in range(200)])
+    to_login = [
+        page(f"/{n}", [link(f"http://wiki/login?next=/{n}", kind=REDIRECT)], status=302)
+        for n in range(50)
+    ]
+    (found,) = sentences(start, *to_login, stored=202)
+    assert found.startswith(f"wiki asks for a login on {LOOKED - 1} of {LOOKED} answers; login or")
+    pages = [page(f"/p{n}") for n in range(5)]
+    assert sentences(start, *pages, *to_login, stored=202) == []
+
+
 def test_nobody_is_told_to_ignore_a_robots_txt_without_owning_the_hosts():
     (found,) = sentences(page(), robots=7)
     assert found.startswith("robots.txt of wiki disallows 7 URLs")
