@@ -111,15 +111,18 @@ class Evidence(Note):
     """Pages of HTML that are sent as plain text."""
     to_login: int = 0
     """Redirects to a login."""
+    walls: int = 0
+    """Pages that are a login, and have few links."""
 
     @property
     def answers(self) -> int:
         return self.pages + self.redirects + sum(self.errors.values())
 
     def is_short(self, stored: int) -> bool:
-        """Whether few of the ``stored`` answers are pages, by the share among the first ones: a
-        login may redirect each URL of a long list to itself."""
-        return stored * self.pages <= FEW * max(1, self.pages + self.redirects) or stored <= FEW
+        """Whether few of the ``stored`` answers are content, by the share among the first ones:
+        each URL of a long list may lead to a login."""
+        content = self.pages - self.walls - self.shells
+        return stored * content <= FEW * (self.pages + self.redirects) or stored <= FEW
 
     def saw(self, page: Page) -> None:
         """Count a new page, whose links the filters have judged."""
@@ -148,6 +151,7 @@ class Evidence(Note):
         followed = self.followed
         self._count_links(page)
         has_links = self.followed > followed
+        self.walls += is_login and self.followed - followed <= WALL_LINKS
         self.wall_at_start &= self.pages > 1 or self.followed <= WALL_LINKS
         if is_shell(page, has_links=has_links):
             self.shells += 1
@@ -205,7 +209,7 @@ class Evidence(Note):
         if self.errors and not (self.pages or self.redirects):
             yield self._all_errors(name)
         is_walled = self.followed <= WALL_LINKS * self.answers
-        is_walled |= self.to_login > LEAST_WALL * self.answers
+        is_walled |= self.to_login + self.walls > LEAST_WALL * self.answers
         if self.logins and self.logins >= LEAST_WALL * self.answers and is_walled:
             yield (
                 f"{name} asks for a login on {_of(self.logins, self.answers, 'answer')}; login or"
