@@ -15,7 +15,6 @@ evidence since then, and no URL.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -327,7 +326,8 @@ class TrapWatch(Part):
             known.menu = _common(page.text, known.menu)
         elif _may_be_error(page):
             signature = int.from_bytes(error_signature(page), "big")
-            if known.traps.note_said(signature, page.url, _behind_menu(page.text, known.menu or "")):
+            said = _behind_menu(page.text, known.menu or "")
+            if known.traps.note_said(signature, page.url, said):
                 self._alike[entry.host] = None
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
@@ -445,8 +445,11 @@ def _common(text: str, menu: str | None) -> str:
     """
     if menu is None:
         return text[:MAX_MENU]
-    end = len(os.path.commonprefix((text, menu)))
-    while 0 < end < len(text) and not text[end - 1].isspace():
+    if text.startswith(menu):
+        return menu
+    both = zip(text, menu, strict=False)
+    end = next((at for at, (one, other) in enumerate(both) if one != other), len(text))
+    while end and not text[end - 1].isspace():
         end -= 1
     return text[:end]
 
