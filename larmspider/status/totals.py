@@ -146,7 +146,8 @@ class TotalsExtension:
             totals.write(self.directory)
 
     async def write(self) -> None:
-        """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
+        """Write the file. A full disk gives only a warning here, because no data is lost; the
+        stores end the crawl."""
         try:
             await asyncio.to_thread(self._write, self.now())
         except (OSError, CrawlDirError) as error:
