@@ -52,7 +52,7 @@ def lock(path: Path) -> IO[str]:
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock; tried for a moment. A file that is not there is free."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # no waiting for the writer of a pipe
     except OSError:
         return False
     try:
