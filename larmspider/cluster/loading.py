@@ -89,7 +89,8 @@ def refuse_lost_format(run: Run, prefix: str, known: bytes | None, where: str) -
 
 
 def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
-    """The format of the crawl in Redis. Raises ConfigError while it is being rebuilt."""
+    """Return the format of the crawl in Redis. Raises ConfigError while the crawl is being
+    rebuilt."""
     known: bytes | None
     (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
     if is_rebuilding(known):
@@ -114,7 +115,7 @@ def begun_with(known: bytes | None) -> int:
 
 
 class Loading:
-    """``batch``: queued URLs of a partition that come in one round trip, about."""
+    """``batch``: about this number of queued URLs of a partition comes in one round trip."""
 
     def __init__(self, committer: Committer, local: LocalCopy, batch: int) -> None:
         self._committer, self._local, self._batch = committer, local, batch
@@ -307,7 +308,7 @@ def _by_name(answer: Any) -> dict[str, bytes]:
 
 
 def _requeued(packed: bytes) -> Counts:
-    """Counters with leased URLs as queued ones; delayed URLs are counted later."""
+    """The counters with leased URLs counted as queued. Delayed URLs are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = counts.held = 0
@@ -315,8 +316,8 @@ def _requeued(packed: bytes) -> Counts:
 
 
 def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
-    """Bring a worker's disk to the state of its last commit in Redis, which is applied, and return
-    the commit.
+    """Bring a worker's disk to the state of its last commit in Redis. Applies that commit and
+    returns it.
 
     Redis is right. If Redis came back without its last second, the disk forgets that second, too.
     Changes that the disk lacks, because the worker was killed in between, come from the commit
@@ -355,9 +356,9 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
 
 
 def _refuse_lost_parts(committer: Committer) -> None:
-    """Raise Lost where Redis lacks this worker's commit: by that, its stores would be cut back to
-    nothing. Or the pages that it has to drop. A Redis that came back without its last second has
-    lost their counts, too."""
+    """Raise Lost if partitions have steps of this worker's commits, but Redis has no commit of this
+    worker. The stores would otherwise be cut back to nothing. Also if lists of outdated pages are
+    gone. A Redis that lost only its last second has lost both."""
     link, keys, worker = committer.link, committer.keys, committer.worker
     if is_commit_lost(link.run, keys, worker):
         raise lost(link.name, f"the last commit of worker {worker}")
@@ -366,7 +367,7 @@ def _refuse_lost_parts(committer: Committer) -> None:
 
 
 def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
-    """Where stores are since a compaction that came after this commit."""
+    """The positions of the stores after a compaction that came after this commit."""
     packed = local.files.get(COMPACTED, local.files.meta) or b""
     known, _, positions = packed.partition(b"\n")
     return records.unpack_positions(positions) if known == commit.encode() else {}

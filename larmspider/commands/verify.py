@@ -208,7 +208,7 @@ def _refuse_beside_crawl(path: Path) -> None:
 
 
 def _unreadable(path: Path) -> str | None:
-    """Which file of a directory this user may not read, and why."""
+    """The file of a directory that this user may not read, and why."""
     unlisted: list[OSError] = []
     for folder, _, names in os.walk(path, onerror=unlisted.append):
         if unlisted:

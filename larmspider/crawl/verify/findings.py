@@ -15,8 +15,8 @@ MOST_NAMED = 1_000
 
 
 class Damage(NamedTuple):
-    """``at``: the byte in the file, None for the whole of it. ``mend``: the command that mends it
-    where --repair does not."""
+    """``at``: the offset of the damage in the file, None for the whole file. ``mend``: the command
+    that mends the damage if --repair does not."""
 
     file: Path
     what: str
