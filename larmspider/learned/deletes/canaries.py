@@ -2,7 +2,8 @@
 
 Canaries are the start page and the five pages with the most links to them. If half of them are
 gone, too, the host is broken and its pages stay. If they redirect to stored pages of another host,
-the host has moved (moves.py) and its pages may leave.
+the host has moved (moves.py) and its pages may leave. They may leave, too, if the canaries only
+have other URLs on the same host, or if some of them are on another host.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import host_prefix
-from larmspider.learned.deletes.moves import HostMove, Successor, moved_to
+from larmspider.learned.deletes.moves import HostMove, Successor, are_renamed, moved_to
 from larmspider.learned.deletes.notes import MOVED, DeleteNotes, HostVisits
 from larmspider.learned.deletes.table import CANARIES
 
@@ -98,7 +99,8 @@ class Canaries:
         """Whether the host has moved as a whole, by its canaries in this run, and its pages may
         leave."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
-        hosts = moved_to([mine.successors.get(key) for key in canaries])
+        others = {key: one for key, one in mine.successors.items() if one.host != host}
+        hosts = moved_to([others.get(key) for key in canaries])
         if not hosts:
             return False
         move = kept.move
@@ -151,6 +153,7 @@ class Canaries:
         if kept.move is not None and answers and is_well:
             kept.move = None  # the host is back
             self._notes.kept.touch(host)
+        is_well = is_well or are_renamed(mine.canaries, mine.successors)
         if not is_well:
             if kept.move is not None and self._has_gone_over(kept.move):
                 return ""

@@ -1,7 +1,6 @@
 """Hosts that have moved as a whole: http to https, a bare name to www, a new name, a folder of
 another host, or several hosts.
 
-    same_place("http://wiki/a?b=1", "https://wiki/a?b=1")      # True: only the host differs
     moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # ("wiki:443",)
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
@@ -12,14 +11,15 @@ if a visit has found it since the other one redirects there (or within SAME_RUN_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import origin_of
-from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
@@ -29,7 +29,7 @@ again: most pages of a run come after their targets or before them by chance."""
 
 
 class Successor(NamedTuple):
-    """A page of another ``host``, stored with a ``text`` (its signature)."""
+    """The page to which another one redirects: its ``host``, and its ``text`` (the signature)."""
 
     host: str
     text: bytes
@@ -76,15 +76,6 @@ def _shown(host: str) -> str:
     return host
 
 
-def same_place(url: str, target: str) -> bool:
-    """Whether both URLs, in exact form, have the same path and query on two hosts."""
-    return _behind_host(url) == _behind_host(target) and host_of(url) != host_of(target)
-
-
-def _behind_host(url: str) -> str:
-    return url.partition("//")[2].partition("/")[2]
-
-
 def stands_for(target: FetchRecord | None) -> bool:
     """Whether the target of a redirect may take the place of the page: it is stored and was there
     at its last visit. A URL that was merged has no record, and its page stands."""
@@ -115,9 +106,30 @@ def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
     same = [one for one in found if one.host == first.host]
     for some in (same, found):
         texts = {one.text for one in some}
-        if len(some) * 2 > len(canaries) and len(texts) * 2 >= len(some):
+        if len(some) * 2 > len(canaries) and len(texts) * 2 > len(some):
             return tuple(dict.fromkeys(one.host for one in some))
     return ()
+
+
+def are_renamed(
+    canaries: Mapping[bytes, bool | None], successors: Mapping[bytes, Successor]
+) -> bool:
+    """Whether the start page, which is the first canary, and more than half of the canaries are
+    there, or redirect to a stored page each: a new site has other paths.
+
+    >>> one, two = Successor("h:80", b"1"), Successor("h:80", b"2")
+    >>> missing = dict.fromkeys([b"/a", b"/b", b"/c"], False)
+    >>> are_renamed({b"/": True} | missing, {b"/a": one, b"/b": two})
+    True
+    >>> are_renamed({b"/": True} | missing, {b"/a": one, b"/b": one})
+    False
+    """
+    missing = [key for key, is_there in canaries.items() if not is_there]
+    if next(iter(canaries), None) in {*missing} - successors.keys():
+        return False
+    texts = Counter(successors[key].text for key in missing if key in successors)
+    renamed = list(texts.values()).count(1)
+    return (len(canaries) - len(missing) + renamed) * 2 > len(canaries)
 
 
 def is_gone(target: FetchRecord) -> bool:

@@ -490,7 +490,7 @@ class Revisiting(Part):
         self._plan.to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._plan.to_confirm[entry.key] = after.due
-        is_moved = seen is Observation.MOVED
+        is_moved = seen in (Observation.MOVED, Observation.MOVED_TO_ONE)
         successor = self._successor(entry, target, after.missing_since) if is_moved else None
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
@@ -540,18 +540,22 @@ class Revisiting(Part):
         self.touch(entry.host)
 
     def delete(
-        self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, target: str = ""
+        self,
+        entry: QueuedUrl,
+        seen: Observation,
+        reason: str,
+        now: float,
+        *,
+        target: str = "",
+        outside: bool = False,
     ) -> Removed | str:
         """A page is gone: what the stores are to be told; why it stays, where it may not go.
-        ``target``: the exact form of the URL that it has moved to."""
+        ``target``: the exact form of the URL that it has moved to, which is out of scope if
+        ``outside``."""
         is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             self._look_for_end(target)
-            why = f"{target} is not stored"
-            if not self._frontier.is_own(url_key(target)):
-                why = f"{target} belongs to another worker, which alone knows whether it is stored"
-            elif (there := self.record_of(target)) is not None and there.missing_as:
-                why = f"{target} is {there.missing_as} itself"
+            why = f"{target} {self._why_not_stored(target, outside=outside)}"
             self.gate.undecided.waits_for(entry, why)
             return why
         if target and not is_approved and not self._was_seen_since(entry, target):
@@ -586,6 +590,17 @@ class Revisiting(Part):
         return state is UrlState.MERGED or (
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
+
+    def _why_not_stored(self, target: str, *, outside: bool) -> str:
+        """Why the target of a redirect does not take the place of the page."""
+        if not self._frontier.is_own(url_key(target)):
+            return "belongs to another worker, which alone knows whether it is stored"
+        there = self.record_of(target)
+        if there is not None and there.missing_as:
+            return f"is {there.missing_as} itself"
+        if there is not None and there.status >= 400:
+            return f"is not stored: it answers {there.status}"
+        return f"is not stored{': it is out of scope' if outside else ''}"
 
     def redirects_to(self, host: str, key: bytes, target: str) -> None:
         """A URL without a page of its own redirects to this target."""
@@ -635,9 +650,9 @@ class Revisiting(Part):
         return is_found and is_seen_since(there, page.missing_since)
 
     def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
-        """The page of another host, if a page redirects there, and it is stored and was visited
-        ``since`` the page does."""
-        if not target or host_of(target) == entry.host or not self._has(target):
+        """The page to which a page redirects, if it is stored and was visited ``since`` the page
+        does."""
+        if not target or not self._has(target):
             return None
         there = self.record_of(target)
         if there is not None and not is_seen_since(there, since):
