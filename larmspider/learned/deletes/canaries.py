@@ -155,15 +155,18 @@ class Canaries:
             self._notes.kept.touch(host)
         is_well = is_well or are_renamed(mine.canaries, mine.successors)
         if not is_well:
-            if kept.move is not None and self._has_gone_over(kept.move):
+            if kept.move is not None and self._has_gone_over(kept.move, mine.successors.get(key)):
                 return ""
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
 
-    def _has_gone_over(self, move: HostMove) -> bool:
-        """Whether most pages of a host have left for a new host that is well in this run. The old
-        pages that remain are not on the new host, and none of them is a canary."""
+    def _has_gone_over(self, move: HostMove, successor: Successor | None) -> bool:
+        """Whether a page of a host that has moved may leave, though few canaries have a new URL: it
+        has one itself; or most pages have left, and the new host is well in this run, but does not
+        have the page."""
+        if successor is not None and successor.host in move.hosts:
+            return True
         new = self._notes.visits.get(move.to)
         answers = [] if new is None else list(new.visited.values())
         return move.left * 2 > move.pages and sum(answers) * 2 > len(answers)

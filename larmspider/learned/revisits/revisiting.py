@@ -48,7 +48,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import Removed
 from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.learned.deletes.canaries import FIRST
-from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
+from larmspider.learned.deletes.moves import Successor, is_gone, is_seen_since, stands_for
 from larmspider.learned.deletes.notes import CLOCK, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.table import (
     PRESENT,
@@ -619,8 +619,8 @@ class Revisiting(Part):
         return len(pages)
 
     def end_of(self, entry: QueuedUrl, target: str) -> str:
-        """Where the redirect of a page ends: at the target, or at the stored page to which that
-        redirects, as after a second move. The target, if the end is not known."""
+        """Where the redirect of a page ends: at the target, or at the page to which that redirects,
+        as after a second move, if it is stored or missing. The target, if the end is not known."""
         end = target
         for _ in range(MAX_HOPS):
             key = url_key(end)
@@ -630,7 +630,7 @@ class Revisiting(Part):
                 return end
             there = self.record_of(end)
             if there is not None and not _is_redirect(there):
-                break
+                return end if is_gone(there) else target
             end = self.known(host_of(end)).redirects.get(key, "")
         return target
 
@@ -669,17 +669,17 @@ class Revisiting(Part):
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit the target of redirects next, outside of the budget, if this worker has it: its
-        answer confirms whether the redirecting pages have gone."""
+        """Visit the target of redirects next, outside of all budgets, if this worker has it: its
+        answer confirms whether the redirecting pages have gone, and each of these is charged."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
         if visit.state is UrlState.REFUSED:  # by the operator, for one
             return
-        self._frontier.backend.schedule([(key, ASKED if self._visits_all else CONFIRM)])
+        self._frontier.backend.schedule([(key, ASKED)])
         if self.mode in (DUE, WATCH):
-            self.until = max(self.until, CONFIRM)
+            self.until = max(self.until, ASKED)
         self._plan.schedule([host_of(visit.url)])
 
     def clock(self) -> float:

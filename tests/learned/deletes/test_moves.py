@@ -30,6 +30,7 @@ from larmspider.learned.deletes.notes import (
     note_of,
 )
 from larmspider.learned.deletes.table import AT_LEAST, Observation
+from larmspider.learned.revisits import budget
 from tests.middlewares.test_revisits import HOST, World, page
 from tests.support.frontier.memory_backend import MemoryBackend
 
@@ -180,6 +181,44 @@ def test_a_host_that_is_renamed_twice_leaves_for_the_last_name(again: float) -> 
     found = MemoryBackend(world.disk).check([url_key(url) for url in urls])
     assert {*found} == {UrlState.STORED}
     assert sum("http://h moved to http://third" in one for one in told) == 1
+
+
+def test_pages_that_the_last_name_does_not_have_leave_by_their_chain_of_redirects() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    for name in world.names:
+        world.site[f"{THIRD}{name}"] = there(f"{THIRD}{name}")
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"{THIRD}{name}")
+    world.site[f"{THIRD}p1"] = there(f"{THIRD}p1", status=404)
+    gone = set[str]()
+    for day in range(7):
+        frontier = world.begin("")  # redirects are followed
+        for name in world.names:
+            urls = [f"{THIRD}{name}", *([f"{NEW}p1"] if day > 3 else [])]
+            frontier.add([frontier.entry(url, url, depth=1) for url in urls])
+        world.work(frontier)
+        gone |= world.left(2.1 + 1.1 * day)
+    assert "http://h/p1" in gone
+
+
+def test_a_page_of_a_host_that_has_moved_leaves_once_its_own_new_url_is_found() -> None:
+    """Meanwhile most of the other old pages have none."""
+    world, late, none = Moving(), ("p3", "p4", "p5"), ("p0", "p1", "p2")
+    world.move()
+    world.links = {f"http://h/{name}": 9 for name in (*late, "p6", "p7")}
+    world.run(1)
+    world.site |= {f"{NEW}{name}": there(f"{NEW}{name}", status=404) for name in none}
+    world.site |= dict.fromkeys([f"{NEW}{name}" for name in late], Observation.FAILED)
+    gone = world.left(2.1)
+    assert "http://h/p6" in gone
+    assert "http://h/p3" not in gone
+    world.links = {f"http://h/{name}": 9 for name in none}
+    for name in late:
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}")
+    for day in (3.2, 4.3):
+        gone |= world.left(day)
+    assert gone >= {f"http://h/{name}" for name in late}
 
 
 def test_a_removal_names_the_new_url() -> None:
@@ -333,6 +372,21 @@ def test_the_target_of_a_redirect_is_found_before_the_page_leaves(target: str) -
             assert f"{NEW}p1" in world.asked
         gone |= {one.url for one in world.stored if isinstance(one, Removed)}
     assert gone == ({"http://h/p1"} if target == "it is there" else set())
+
+
+def test_the_target_of_a_redirect_is_visited_though_no_confirmation_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "CONFIRMATIONS", 0)
+    monkeypatch.setattr(budget, "LEAST_CONFIRMATIONS", 0)
+    world = Moving()
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    world.clock.now, world.asked = 1.8e9 + 10 * 86_400, []
+    frontier = world.begin("due")
+    frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+    world.work(frontier)
+    assert world.asked[0] == "p1"
+    assert f"{NEW}p1" in world.asked
 
 
 def test_a_redirect_to_a_page_that_the_operator_took_out_does_not_bring_it_back() -> None:
