@@ -502,11 +502,12 @@ class _Judge:
 
     def _led_nowhere(self, there: FetchRecord) -> Observation:
         """The observation for a redirect to a missing page. A visit to the target counts if it was
-        within FRESH_SECS, or after the last visit to the page; an older visit is repeated."""
+        within FRESH_SECS, or in the run of the last visit to the page, or after it; an older visit
+        is repeated."""
         is_fresh = 0 <= self.now - there.time <= FRESH_SECS
         if not is_fresh:
             self.refresh.look_at(self.target)
-        is_seen = is_fresh or self.visit.time <= there.time <= self.now
+        is_seen = is_fresh or (there.time <= self.now and is_seen_since(there, self.visit.time))
         return Observation.MISSING if is_seen else Observation.FAILED
 
 

@@ -9,6 +9,7 @@ have other URLs on the same host, or if some of them are on another host.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import host_prefix
@@ -88,12 +89,19 @@ class Canaries:
         successor = self._notes.visits.of(host).successors.get(key)
         move = self._notes.kept.of(host).move
         if move is not None and successor is not None:
-            move.left += successor.host in move.hosts
+            move.left += successor.is_there and successor.host in move.hosts
 
     def moved_to(self, host: str) -> tuple[str, ...]:
         """The hosts to which a host has moved."""
         kept = self._notes.kept.get(host)
         return () if kept is None or kept.move is None else kept.move.hosts
+
+    def _has_start(self, canaries: Mapping[bytes, bool | None]) -> bool:
+        """Whether the first canary is there. If it is not the root of its host, it is a page like
+        the others, and may be the one that has gone."""
+        key, is_there = next(iter(canaries.items()))
+        visit = None if is_there else self._notes.backend.visit(key)
+        return bool(is_there) or (visit is not None and not _is_root(visit.url))
 
     def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
         """Whether the host has moved as a whole, by its canaries in this run, and its pages may
@@ -149,7 +157,7 @@ class Canaries:
         well = sum(map(bool, answers))
         if self._find_move(host, list(mine.canaries), now):
             return ""
-        is_well = not answers or (bool(answers[0]) and well * 2 > len(answers))
+        is_well = not answers or (self._has_start(mine.canaries) and well * 2 > len(answers))
         if kept.move is not None and answers and is_well:
             kept.move = None  # the host is back
             self._notes.kept.touch(host)
@@ -165,7 +173,7 @@ class Canaries:
         """Whether a page of a host that has moved may leave, though few canaries have a new URL: it
         has one itself; or most pages have left, and the new host is well in this run, but does not
         have the page."""
-        if successor is not None and successor.host in move.hosts:
+        if successor is not None and successor.is_there and successor.host in move.hosts:
             return True
         new = self._notes.visits.get(move.to)
         answers = [] if new is None else list(new.visited.values())
@@ -179,9 +187,10 @@ class Canaries:
         self._schedule(host, asked, FIRST)
 
     def find(self, host: str) -> list[bytes]:
-        """The keys of the start page, which has the smallest depth, and of the pages with the most
-        links to them; among equals, pages near the start page. 20 us a page."""
-        first: list[tuple[int, int, str, bytes]] = []
+        """The keys of the start page and of the pages with the most links to them; among equals,
+        pages near the start page. 20 us a page. The start page is the root of the host, else the
+        page with the smallest depth: a host may have been found by a link to any page."""
+        first: list[tuple[bool, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []
         prefix = host_prefix(host)[:4]
         after, left = prefix, MAX_SEARCHED
@@ -198,12 +207,17 @@ class Canaries:
                 (number, -visit.depth, visit.url, key)
                 for number, (key, visit) in zip(links, pages, strict=True)
             ]
-            first = sorted([*first, *found], key=lambda one: (-one[1], one[2]))[:1]
+            near = [(not _is_root(url), -depth, url, key) for _, depth, url, key in found]
+            first = sorted([*first, *near])[:1]
             linked = sorted([*linked, *found], key=lambda one: (-one[0], -one[1], one[2]))
             del linked[CANARIES:]
             if not after.startswith(prefix):
                 break
         return list(dict.fromkeys(one[3] for one in [*first, *linked]))[:CANARIES]
+
+
+def _is_root(url: str) -> bool:
+    return urlsplit(url).path in ("", "/")
 
 
 def _is_back(move: HostMove, visited: Mapping[bytes, bool]) -> bool:

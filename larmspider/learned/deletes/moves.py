@@ -23,16 +23,23 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
+LEAST_ASKED = 5
+"""A move takes 3 of 5 canaries, though others are missing on the new host; or most of fewer."""
 SAME_RUN_SECS = 3600.0
 """A target that was visited so shortly before a page first redirected there need not be visited
 again: most pages of a run come after their targets or before them by chance."""
 
 
 class Successor(NamedTuple):
-    """The page to which another one redirects: its ``host``, and its ``text`` (the signature)."""
+    """The page to which another one redirects: its ``host``, and its ``text`` (the signature), b""
+    if the page is missing there."""
 
     host: str
     text: bytes
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self.text)
 
 
 class HostMove(msgspec.Struct, array_like=True):
@@ -90,7 +97,8 @@ def is_seen_since(target: FetchRecord, redirects_since: float) -> bool:
 
 def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
     """The hosts to which a host has moved, by its canaries, the start page first: the one that the
-    start page has now, and the others where that one has half of the canaries or less.
+    start page has now, and the others where that one has half of the canaries or less. Pages that
+    are missing there do not count.
 
     >>> moved_to([Successor("b:80", b"1"), Successor("c:80", b"2"), Successor("b:80", b"3")])
     ('b:80',)
@@ -100,13 +108,15 @@ def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
     ()
     """
     first = canaries[0] if canaries else None
-    if first is None:
+    if first is None or not first.is_there:
         return ()
-    found = [one for one in canaries if one is not None]
+    found = [one for one in canaries if one is not None and one.is_there]
     same = [one for one in found if one.host == first.host]
+    gone = sum(one == Successor(first.host, b"") for one in canaries)
+    number = max(len(canaries) - gone, min(LEAST_ASKED, len(canaries)))
     for some in (same, found):
         texts = {one.text for one in some}
-        if len(some) * 2 > len(canaries) and len(texts) * 2 > len(some):
+        if len(some) * 2 > number and len(texts) * 2 > len(some):
             return tuple(dict.fromkeys(one.host for one in some))
     return ()
 
@@ -125,9 +135,11 @@ def are_renamed(
     False
     """
     missing = [key for key, is_there in canaries.items() if not is_there]
-    if next(iter(canaries), None) in {*missing} - successors.keys():
+    start = next(iter(canaries), b"")
+    if start in missing and not successors.get(start, Successor("", b"")).is_there:
         return False
-    texts = Counter(successors[key].text for key in missing if key in successors)
+    found = [successors[key] for key in missing if key in successors]
+    texts = Counter(one.text for one in found if one.is_there)
     renamed = list(texts.values()).count(1)
     return (len(canaries) - len(missing) + renamed) * 2 > len(canaries)
 

@@ -490,8 +490,11 @@ class Revisiting(Part):
         self._plan.to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._plan.to_confirm[entry.key] = after.due
-        is_moved = seen in (Observation.MOVED, Observation.MOVED_TO_ONE)
-        successor = self._successor(entry, target, after.missing_since) if is_moved else None
+        successor = None
+        if seen in (Observation.MOVED, Observation.MOVED_TO_ONE):
+            successor = self._successor(entry, target, after.missing_since)
+        elif seen is Observation.MISSING and target:
+            successor = Successor(host_of(target), b"")
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:

@@ -202,6 +202,24 @@ def test_pages_that_the_last_name_does_not_have_leave_by_their_chain_of_redirect
     assert "http://h/p1" in gone
 
 
+def test_a_host_moves_after_its_most_linked_pages_have_gone() -> None:
+    world = Moving(pages=12)
+    none = ("p0", "p1", "p2")
+    world.links = {f"http://h/{name}": 9 for name in (*none, "p3", "p4")}
+    world.move()
+    world.site |= {f"{NEW}{name}": there(f"{NEW}{name}", status=404) for name in none}
+    frontier = world.begin("")
+    frontier.backend.forget([url_key(f"{NEW}{name}") for name in none])
+    frontier.checkpoint({})
+    gone = set[str]()
+    for day in range(6):
+        frontier = world.begin("")  # redirects are followed
+        frontier.add([frontier.entry(f"{NEW}{name}", f"{NEW}{name}", depth=1) for name in none])
+        world.work(frontier)
+        gone |= world.left(1 + 1.1 * day)
+    assert gone >= {f"http://h/{name}" for name in world.names}
+
+
 def test_a_page_of_a_host_that_has_moved_leaves_once_its_own_new_url_is_found() -> None:
     """Meanwhile most of the other old pages have none."""
     world, late, none = Moving(), ("p3", "p4", "p5"), ("p0", "p1", "p2")
@@ -311,6 +329,21 @@ def test_the_pages_with_most_links_may_have_other_urls() -> None:
         assert world.left(1) == set()
         assert world.left(2.1) == {f"http://h/{name}" for name in moved}
         assert world.said == []
+
+
+def test_a_host_without_a_root_page_is_well_though_the_page_nearest_to_the_seeds_has_gone() -> None:
+    """The host was found by a link to any of its pages."""
+    for root in (False, True):
+        world = Moving(pages=8, copied=False)
+        frontier = world.begin("")
+        url = "http://deep/" if root else "http://deep/x"
+        urls = [url, *(f"http://deep/p{number}" for number in range(8))]
+        frontier.add([frontier.entry(one, one, depth=one != url) for one in urls])
+        world.site |= {one: there(one) for one in urls}
+        world.work(frontier)
+        world.site[url] = there(url, status=404)
+        gone = set().union(*map(world.left, (1, 2.1, 3.2, 4.3)))
+        assert gone == (set() if root else {url})
 
 
 def test_pages_that_lead_to_one_page_are_no_pages_with_other_urls() -> None:
@@ -566,6 +599,9 @@ def _one(host: str, text: int) -> Successor:
         ([_one("b", 1), _one("c", 2), None, None], ""),
         ([_one("b", 1), _one("c", 1), _one("d", 1)], ""),
         ([_one("b", 1)] * 6, ""),  # one text
+        ([*map(_one, "bbb", (1, 2, 3)), *[Successor("b", b"")] * 3], "b"),  # three are missing
+        ([*map(_one, "bb", (1, 2)), *[Successor("b", b"")] * 4], ""),
+        ([*map(_one, "bbb", (1, 2, 3)), *[Successor("c", b"")] * 3], ""),
     ],
 )
 def test_a_host_has_moved_by_its_start_page_and_most_canaries(
