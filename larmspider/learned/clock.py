@@ -40,7 +40,7 @@ class ClockJumps(msgspec.Struct, array_like=True):
         """
         self.jumps = [one for one in self.jumps if one[1] <= now]
         if now <= last:
-            self.gap = 0.0  # it may have been that of the jump which is taken back
+            self.gap = 0.0  # perhaps the jump itself, which is taken back
             return
         if not last:
             return
