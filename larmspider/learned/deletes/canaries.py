@@ -144,8 +144,8 @@ class Canaries:
         return found
 
     def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
-        """ "" if the host is well by the visits of this run; else why its pages wait. ``is_well``:
-        whether the page ``key`` was there."""
+        """ "" if the visits of this run show that the host works; else why its pages wait.
+        ``is_well``: whether the page ``key`` was there."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
         if mine.canaries is None:
             self.begin(host, mine.visited | {key: is_well})
@@ -170,9 +170,9 @@ class Canaries:
         return ""
 
     def _has_gone_over(self, move: HostMove, successor: Successor | None) -> bool:
-        """Whether a page of a host that has moved may leave, though few canaries have a new URL: it
-        has one itself; or most pages have left, and the new host is well in this run, but does not
-        have the page."""
+        """Whether a page of a host that has moved may leave, though few canaries have a new URL.
+        The page has a new URL itself. Or most pages have moved to a new host that works in this
+        run, and does not have the page."""
         if successor is not None and successor.is_there and successor.host in move.hosts:
             return True
         new = self._notes.visits.get(move.to)
@@ -187,8 +187,8 @@ class Canaries:
         self._schedule(host, asked, FIRST)
 
     def find(self, host: str) -> list[bytes]:
-        """The keys of the start page and of the pages with the most links to them; among equals,
-        pages near the start page. 20 us a page. The start page is the root of the host, else the
+        """The keys of the start page and of the pages with the most links to them. Among equals,
+        pages near the start page win. 20 us a page. The start page is the root of the host, or the
         page with the smallest depth: a host may have been found by a link to any page."""
         first: list[tuple[bool, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []

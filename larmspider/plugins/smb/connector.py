@@ -109,7 +109,7 @@ class Place(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a place really lies: in a tree, by its path there, over these shares."""
+    """The real place of a URL: a tree, the path in it, and the shares on the way."""
 
     link: Link
     tree: TreeConnect
@@ -519,7 +519,8 @@ class SmbConnector:
     # servers
 
     def _spot(self, place: Place) -> Spot:
-        """Where a place lies, over DFS links. Raises StatusError, LostError, SignInError."""
+        """The real place of a URL, found over DFS links. Raises StatusError, LostError,
+        SignInError."""
         server, port, path, shares = place.server, place.port, place.path, list[str]()
         share, is_target = place.share, False
         for _ in range(MAX_REFERRALS):
