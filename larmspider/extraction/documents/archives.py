@@ -3,7 +3,7 @@
 Read are zip (stored, Deflate, bzip2, LZMA; streamed, with zip64, behind other bytes), tar (ustar,
 GNU, pax, before POSIX; sparse members), gzip, bzip2, xz, lzma and Zstandard, each also around a
 tar. A size that an archive claims counts for nothing. Not read: members with a password
-(``encrypted``), zip by other methods (``no-reader``), archives in several files, and comments.
+(``encrypted``), zip by other methods and in several files (``no-reader``), and comments.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _OPENERS: dict[str, Any] = {
     "application/zstd": zstd.open,
 }
 _PIECE = 1 << 16
+_END_BYTES = (1 << 16) + 22
+"""Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
 _XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"
@@ -182,17 +184,28 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     mime = document_type(body)
     if mime == "application/zip":
+        _refuse_pieces(body)
         reader = ZipReader(body, budget)
         names = ZipNames(reader.infos)
         for info in reader.infos:
-            if not info.is_dir():
-                yield Member(names.of(info), or_why(lambda: reader.read(info)))  # noqa: B023
+            name = names.of(info)
+            if not name.endswith("/"):
+                yield Member(name, or_why(lambda: reader.read(info)))  # noqa: B023
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:
         yield from _unpacked(body, mime, name, budget)
     else:
+        _refuse_pieces(body)
         raise Unread(Outcome.DAMAGED, "it is not an archive")
+
+
+def _refuse_pieces(body: bytes) -> None:
+    """Raises Unread for one of the files of a split zip archive (APPNOTE 8.3)."""
+    end = body.rfind(b"PK\x05\x06", max(0, len(body) - _END_BYTES))
+    number = body[end + 4 : end + 6] if end >= 0 else b""
+    if number.strip(b"\0\xff") or (end < 0 and body.startswith(b"PK\x07\x08PK")):
+        raise Unread(Outcome.NO_READER, "it is one of several files that are one archive")
 
 
 def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Member]:

@@ -351,6 +351,8 @@ def test_old_office_needs_a_second_reader(readers):
         (corpus.zipped({"Index/Document.iwa": b"x", "preview.jpg": b"x"}), "x.pages", ""),
         (b"\0\1\0\0Standard ACE DB\0", "x.accdb", ""),
         (b"\xffWPC...", "x.wpd", "application/vnd.wordperfect"),
+        (b"PK\7\x08PK\3\4" + b"x" * 100, "x.z01", ""),
+        (b"x" * 99 + b"\xffPK\5\6\1\0" + b"\0" * 16, "x.zip", "application/zip"),
     ],
 )
 def test_a_known_format_that_nothing_reads_says_so(body, name, said, readers):
