@@ -558,6 +558,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
 
 
 _LENGTHS = struct.Struct("<HHH")
+_LIST_ENDS = (b"PK\x05\x06", b"PK\x06\x06", b"PK\x05\x05")
 _CONTENT_TYPES = "[content_types].xml"
 _FOLDERS = (
     ("word/", OOXML + "wordprocessingml.document"),
@@ -624,10 +625,11 @@ def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str
     found = _MIMETYPE.search(body, 0, _HEAD_BYTES)
     if found and reader_of(mime := found[1].decode()):
         return mime
-    names = {_plain_name(name) for name in _names_in_zip(tail, max_names)}
+    found_names, is_whole = _names_in_zip(tail, max_names)
+    names = set(map(_plain_name, found_names))
     if mime := type_of_names(names):
         return mime
-    if 0 < len(names) < max_names:
+    if names and is_whole:
         return ZIP
     ends = body[:end_bytes], body[-end_bytes:]  # its list is cut off, too long, or of another kind
     if any(b"[Content_Types].xml" in end for end in ends):
@@ -671,9 +673,9 @@ def _plain_name(name: bytes) -> str:
     return name.decode("utf-8", "replace").replace("\\", "/").lstrip("/").lower()
 
 
-def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
-    """The first names of the list at the end of a zip file; none where it does not begin in
-    ``tail``, the file's last bytes."""
+def _names_in_zip(tail: bytes, most: int) -> tuple[list[bytes], bool]:
+    """The first names of the list at the end of a zip file, and whether these are all. None where
+    the list does not begin in ``tail``, the file's last bytes."""
     end = tail.rfind(b"PK\x05\x06")
     at = end - int.from_bytes(tail[end + 12 : end + 16], "little")
     names: list[bytes] = []
@@ -681,4 +683,4 @@ def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
         name, extra, comment = _LENGTHS.unpack_from(tail, at + 28)
         names.append(tail[at + 46 : at + 46 + name])
         at += 46 + name + extra + comment
-    return names
+    return names, tail.startswith(_LIST_ENDS, max(0, at))

@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from larmspider.extraction.documents.broken_zip import is_broken
 from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
@@ -86,6 +87,9 @@ def helped(mime: str, body: bytes, page: Page) -> Page:
         second.title = page.title or second.title
         second.author = page.author or second.author
         second.modified = page.modified or second.modified
+        is_damaged = page.unread.startswith(f"{Outcome.DAMAGED}:")
+        if is_damaged and module_of(mime) in _IN_ZIP and is_broken(body):
+            second.unread = page.unread
         _add_links(second, page)
         return second
     elif page.unread.endswith(NEEDS_ANOTHER) and mime in READ:
