@@ -10,7 +10,7 @@ import pytest
 
 from larmspider.extraction.documents import broken_zip, parts, tika
 from larmspider.extraction.documents.containers import document_type
-from larmspider.extraction.documents.reading import Unread
+from larmspider.extraction.documents.reading import CUT_OFF, Unread
 from larmspider.items import Page
 from tests.support.documents import corpus
 from tests.support.documents.corpus import SAMPLES
@@ -104,4 +104,6 @@ def test_a_second_reader_leaves_a_broken_file_damaged(monkeypatch: pytest.Monkey
     mime = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     assert tika.helped(mime, corpus.zipped({"a": "b"})[:-9], first).unread == first.unread
     assert tika.helped(mime, corpus.zipped({"a": "b"}), first).unread == ""
+    cut = Page("", unread=f"damaged: {CUT_OFF}")
+    assert tika.helped("application/pdf", b"%PDF-1.4", cut).unread == cut.unread
     assert tika.helped(mime, corpus.ole({"Book": b"x"}), first).unread == ""
