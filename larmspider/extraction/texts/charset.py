@@ -63,6 +63,7 @@ _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 """Codecs of two bytes a character answer so for bytes without a character."""
+_FOREIGN_SAMPLE = 4_096  # bytes, in 0.05 ms
 _FOREIGN_BYTES = 12  # of different words, at least
 _ASCII_BYTES = bytes(range(128))
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
@@ -221,7 +222,7 @@ def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
     if charset in _LEAST_SEQUENCES:
         bad += len(_PRIVATE.findall(text))
     elif (charset in _CYRILLIC and _is_inverted(text)) or (
-        charset in _WESTERN and _is_foreign(sample)
+        charset in _WESTERN and _is_foreign(sample[:_FOREIGN_SAMPLE])
     ):
         return guess(body, error)
     if not bad:
