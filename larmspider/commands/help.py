@@ -24,6 +24,8 @@ _SETTING = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[SUBJECT [HEADING]]"
 

@@ -18,6 +18,8 @@ MAX_TOKEN = 1_000
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options]"
 

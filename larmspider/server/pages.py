@@ -199,7 +199,7 @@ def pages_of(server: Server) -> Sequence[PageView]:
         ("/manage/{name}/log/{number}", log, "", OPERATE),
         ("/manage/{name}/file", file, "", OPERATE),
         ("/failed", failed, "Failed URLs", OPERATE),
-        ("/acts", acts, "Acts", OPERATE),
+        ("/acts", acts, "Audit log", OPERATE),
         ("/users", users, "Users", OPERATE),
         ("/see", see, "See as", OPERATE),
         ("/account", account, "", SEARCH),

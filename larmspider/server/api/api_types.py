@@ -190,8 +190,8 @@ class Done(Answer, frozen=True):
 
 
 class CrawlAnswer(Answer, frozen=True):
-    """``state``: running, paused, waiting, stopping, ended, killed, new or broken. ``problem`` says
-    why a crawl file cannot be used."""
+    """``state``: running, running elsewhere, paused, waiting, stopping, ended, killed, new or
+    broken. ``problem`` says why a crawl file cannot be used."""
 
     name: str
     state: str

@@ -364,7 +364,7 @@ class Manager:
         if free < limit and not self.disk_full:
             self.disk_full = (
                 f"{size(free)} of disk are free, less than min_free_bytes ({size(limit)}): crawls"
-                " are paused, and none begins"
+                " are paused, and none begins."
             )
             logger.warning("%s", self.disk_full)
         elif self.disk_full and free >= limit * _ENOUGH:
@@ -376,6 +376,8 @@ class Manager:
                 continue
             entry = self._entries.get(name)
             directory = self.home.directory_of(name, entry.crawl if entry else None)
+            if self.disk_full and Totals.of_crawl(directory).paused:
+                continue  # by an operator: room on the disk is no reason to resume it
             try:
                 await self._act(directory, "pause" if self.disk_full else "resume")
             except LarmspiderError as error:
