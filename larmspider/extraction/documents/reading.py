@@ -62,7 +62,7 @@ _URL_END = (
 _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
-CUT_OFF = "it is cut off; what is left of it was read"
+CUT_OFF = "it is cut off"
 """How the outcome of such a document ends."""
 
 

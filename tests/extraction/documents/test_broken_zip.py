@@ -100,7 +100,7 @@ def test_a_list_is_made_of_heads_that_lie() -> None:
 
 def test_a_second_reader_leaves_a_broken_file_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tika, "_read", lambda *_: (Page("", text="half of it"), iter(())))
-    first = Page("", unread="damaged: it is cut off")
+    first = Page("", unread="damaged: the zip file cannot be read")
     mime = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     assert tika.helped(mime, corpus.zipped({"a": "b"})[:-9], first).unread == first.unread
     assert tika.helped(mime, corpus.zipped({"a": "b"}), first).unread == ""

@@ -463,7 +463,7 @@ def test_dates(text, seconds):
 def test_a_reader_refuses_by_an_outcome():
     with pytest.raises(Unread) as refused:
         parts.read("application/pdf", b"%PDF-1.7", "http://h/", None)
-    assert refused.value.unread == "damaged: PDFium finds no PDF in it"
+    assert refused.value.unread == "damaged: it is cut off"
     assert isinstance(SAMPLES["pdf"], Sample)
 
 
