@@ -53,7 +53,7 @@ def is_locked(path: Path) -> bool:
     """Whether a process holds the lock. The lock is taken for a moment to find out. A missing file
     is free."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # no waiting for the writer of a pipe
     except OSError:
         return False
     try:

@@ -39,6 +39,7 @@ from msgspec.structs import replace
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
+from larmspider.cluster.lost_parts import outdated_field
 from larmspider.cluster.memory import MemoryWatch, commit_bytes
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
@@ -46,10 +47,13 @@ from larmspider.cluster.record_parts import Split, part_names
 from larmspider.cluster.redis_client import (
     CARRIED_OUT,
     COMMIT,
+    TOLD,
     Command,
     RedisLink,
     call,
+    lost,
     pairs,
+    sound,
 )
 from larmspider.cluster.redis_records import (
     GONE,
@@ -346,7 +350,11 @@ class Committer:
             reads = self._outbox.read_commands(known)
             outdated = self.keys.outdated(self.worker)
             look: Command = ("LRANGE", outdated, 0, MAX_OUTDATED - 1)
-            reads += [("LREM", outdated, 1, packed) for packed in self.outdated_done]
+            totals = self.keys.crawl("totals")
+            reads += [
+                call(TOLD, [outdated, totals], [outdated_field(self.worker), packed])
+                for packed in self.outdated_done
+            ]
             if self._has_parts:
                 reads.append(("HKEYS", self.keys.log(self.worker)))
             answers = self.link.run([*drop, self._outbox.marks_command(), look, *reads])
@@ -360,8 +368,9 @@ class Committer:
             self._drop_parts(attempt, answers[-1])
         self.outdated = [packed for packed in answers[1] if packed not in self.outdated_done]
         self.outdated_done = []
-        self._outbox.received(known, answers[2 : 2 + len(known)])
-        self._outbox.note_marks(answers[0])
+        with sound(self.link.client, self.link.name):
+            self._outbox.received(known, answers[2 : 2 + len(known)])
+            self._outbox.note_marks(answers[0])
         more = [at for at in self._outbox.marked(self._owned.tokens) if at not in known]
         if more:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
@@ -377,7 +386,7 @@ class Committer:
     def _drop_log(
         self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step], outdated: bytes
     ) -> Command:
-        keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail"))]
+        keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail", "totals"))]
         told = [
             (who, packed)
             for who, lists in (msgpack.unpackb(outdated) if outdated else {}).items()
@@ -393,16 +402,17 @@ class Committer:
 
     def read(self, worker: str) -> CommitRecord:
         """The commit record of a worker; an empty one if there is none."""
-        fields = self._fields(worker)
-        return CommitRecord(
-            int(fields.get(b"serial", b"0")),
-            fields.get(b"id", b""),
-            int(fields.get(b"taken", b"0")),
-            records.unpack_positions(fields.get(b"positions", b"")),
-            fields.get(b"redo", b""),
-            fields.get(b"visits", b""),
-            fields.get(b"outdated", b""),
-        )
+        with sound(self.link.client, self.link.name):
+            fields = self._fields(worker)
+            return CommitRecord(
+                int(fields.get(b"serial", b"0")),
+                fields.get(b"id", b""),
+                int(fields.get(b"taken", b"0")),
+                records.unpack_positions(fields.get(b"positions", b"")),
+                fields.get(b"redo", b""),
+                fields.get(b"visits", b""),
+                fields.get(b"outdated", b""),
+            )
 
     def _fields(self, worker: str) -> dict[bytes, bytes]:
         for _ in range(TRIES):
@@ -419,9 +429,8 @@ class Committer:
                 fields[name] = b"".join(part or b"" for part in parts)
             if not missing:
                 return fields
-        raise BackendError(  # else the record was dropped, or replaced, between two reads
-            f"Redis at {self.link.name} lacks parts of the commits of worker {worker}"
-        )
+        # else the record was dropped, or replaced, between two reads
+        raise lost(self.link.name, f"parts of the last commit of worker {worker}")
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
         """Apply the log of a worker's last commit, if it still exists. Returns whether it existed.
@@ -432,7 +441,8 @@ class Committer:
             record = self.read(worker)
             if not record.log:
                 return replayed
-            log = unpack_log(record.log)
+            with sound(self.link.client, self.link.name):
+                log = unpack_log(record.log)
             if partitions is not None:
                 changed = {step.partition for step in log if step.token}
                 if changed.isdisjoint(partitions):

@@ -7,8 +7,31 @@ keys.requests(171, "wiki:80")             # b"intranet:requests:{171}:wiki:80"
 
 from __future__ import annotations
 
+import re
+
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.records import host_prefix
+
+TYPES = {
+    b"hash": (
+        "entries hosts counts notes merged visits owner workers blocks dead pulse runs idle load"
+        " moves totals refresh refresh_run orders room commit log rebuild rebuild_visits"
+        " rebuild_entries rebuild_merged rebuild_hosts rebuild_stale"
+    ),
+    b"zset": "requests delayed mail",
+    b"list": "pages inbox outdated",
+    b"set": "dupefilter rebuild_known rebuild_workers",
+    b"string": "token commits format id ended description rebuilding",
+}
+"""The names of keys by the type that Redis has them as."""
+_TYPE_OF = {name.encode(): kind for kind, names in TYPES.items() for name in names.split()}
+_NAME = re.compile(rb":(?:(\w+):\{\d+\}|\{crawl\}:(\w+))")
+
+
+def type_of(key: bytes) -> bytes | None:
+    """The type of a key of a crawl; None if it is no such key."""
+    found = _NAME.search(key)
+    return _TYPE_OF.get(found[1] or found[2]) if found else None
 
 
 class Keys:

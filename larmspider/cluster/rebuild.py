@@ -36,7 +36,7 @@ from larmspider import program
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
-from larmspider.cluster.lost_parts import COUNTED, size_field
+from larmspider.cluster.lost_parts import COUNTED, outdated_field, size_field
 from larmspider.cluster.membership import WORKERS_NOTE, Membership
 from larmspider.cluster.redis_client import Command, RedisLink, pairs
 from larmspider.cluster.redis_records import (
@@ -367,6 +367,7 @@ class Rebuild:
     def _make_commits(self, report: Report, stale: dict[str, list[Outdated]]) -> None:
         """Each worker goes on from the last commit on its disk."""
         (answer,) = self._link.run([("HGETALL", self._brought)])
+        totals = self._keys.crawl("totals")
         commands: list[Command] = []
         for name, packed in pairs(answer).items():
             worker = name.decode()
@@ -377,9 +378,11 @@ class Rebuild:
                 ("HSET", record, "serial", serial, "id", f"rebuild{serial}"),
                 ("HSET", record, "positions", positions, "partitions", "  ", "steps", "0"),
             ]
-            for some in _batches(stale.get(worker, ())):
+            lists = [*_batches(stale.get(worker, ()))]
+            for some in lists:
                 commands.append(("RPUSH", outdated, pack_outdated(some)))
                 report.outdated += len(some)
+            commands.append(("HSET", totals, outdated_field(worker), len(lists)))
         self._link.run(commands)
 
 

@@ -44,11 +44,14 @@ from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     UNREACHABLE,
     ComplaintLog,
+    Lost,
     connect,
     insist,
     lasting,
     link_to,
+    name_of,
     passing,
+    sound,
 )
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
@@ -134,7 +137,7 @@ class ClusterWorker:
         forms = UrlForms.from_settings(settings)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
-        self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_fenced)
+        self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_end)
         self.fenced = False
         self.start_urls = StartUrls(own_client, crawler)
         self.ended = False
@@ -239,6 +242,11 @@ class ClusterWorker:
             with suppress(*UNREACHABLE):
                 own, since = frontier.control.overrides.copy(), frontier.control.orders
                 frontier.control.merge(self.overrides.read(own), since)
+                if number := self.overrides.give_back(own):
+                    logger.warning(
+                        "Redis at %s lacked %s of the operator, and gets them from this worker",
+                        self.link.name, counted(number, "order"),
+                    )  # fmt: skip
             if self._revisiting.mode:
                 self._revisiting.begin(insist(self._run_began, self.link.name))
             given, new_run = self._take_given()
@@ -312,10 +320,12 @@ class ClusterWorker:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._note, beat)
 
-    def _on_fenced(self, error: Fenced) -> None:
-        why = self.explained(error)
+    def _on_end(self, error: BackendError) -> None:
+        end: Callable[[], None] = partial(self._break_off, str(error))
+        if isinstance(error, Fenced):
+            end = partial(self.end_fenced, self.explained(error))
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.end_fenced, why)
+            self._loop.call_soon_threadsafe(end)
 
     # the event loop
 
@@ -387,6 +397,8 @@ class ClusterWorker:
             except Fenced as error:
                 self.end_fenced(await asyncio.to_thread(self.explained, error))
             except UNREACHABLE as error:
+                if isinstance(end := lasting(error, self.link.name, starting=False), Lost):
+                    self._break_off(str(end))
                 self._log_unreachable(error)
             except BackendError as error:
                 self._break_off(str(error))
@@ -662,17 +674,32 @@ class SharedOverrides:
             return False
         return True
 
+    def give_back(self, own: Overrides) -> int:
+        """Give Redis the orders in ``own`` that it lacked at the last read(): it has lost the key,
+        or was away when they came. Returns their number. Raises what UNREACHABLE lists."""
+        kept = own.after_run()
+        orders = {
+            name: json.dumps(host_as_json(order))
+            for name, order in kept.hosts.items()
+            if order != HostOverride()
+        }
+        if kept.factor != 1.0:
+            orders[FACTOR] = str(kept.factor)
+        lacking = {name: order for name, order in orders.items() if name.encode() not in self._seen}
+        return sum(self._client.hsetnx(self._key, name, one) for name, one in lacking.items())
+
     def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
         """``own``, replaced by the overrides in Redis; without ``all_of_them`` only by the
-        overrides that changed since the last read(). Raises what UNREACHABLE lists."""
-        known, self._seen = self._seen, self._client.hgetall(self._key)
-        found = {
-            name.decode(): value
-            for name, value in self._seen.items()
-            if all_of_them or known.get(name) != value
-        }
-        factor = float(found.pop(FACTOR, own.after_run().factor))
-        kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
+        overrides that changed since the last read(). Raises what UNREACHABLE lists, and Lost."""
+        with sound(self._client, name_of(self._client), [self._key]):
+            known, self._seen = self._seen, self._client.hgetall(self._key)
+            found = {
+                name.decode(): value
+                for name, value in self._seen.items()
+                if all_of_them or known.get(name) != value
+            }
+            factor = float(found.pop(FACTOR, own.after_run().factor))
+            kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
         for name in kept.keys() & own.hosts.keys():
             kept[name] = kept[name].with_orders_for_run(own.hosts[name])
         found_here = replace(own, factor=factor, hosts=own.hosts | kept, for_run={})

@@ -130,6 +130,9 @@ def repair(
             make(found.due)
         if found.frontier_unsealed and (is_worker or not found.due):
             LmdbFiles(path / "frontier").close()  # its last writer vouches for it
+    for file, end in found.tails.items():
+        os.truncate(file, end)
+        sync_file(file)
     damaged = _damaged_stretches(path)
     _mend_files(found, say)
     if found.frontier_lost and not is_worker:

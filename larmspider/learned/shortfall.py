@@ -35,7 +35,7 @@ from larmspider.urls.signing_in import is_login_path
 
 NOTE = "shortfall {host}"
 FEW = 20
-"""A host with more stored pages has no shortfall."""
+"""A host with more stored pages, without redirects, has no shortfall."""
 LOOKED = 40
 """Pages and redirects of a host that are looked at."""
 LEAST_SHARE = 0.9
@@ -109,10 +109,20 @@ class Evidence(Note):
     """Pages with a form and nothing that was followed."""
     markup: int = 0
     """Pages of HTML that are sent as plain text."""
+    to_login: int = 0
+    """Redirects to a login."""
+    walls: int = 0
+    """Pages that are a login, and have few links."""
 
     @property
     def answers(self) -> int:
         return self.pages + self.redirects + sum(self.errors.values())
+
+    def is_short(self, stored: int) -> bool:
+        """Whether few of the ``stored`` answers are content, by the share among the first ones:
+        each URL of a long list may lead to a login."""
+        content = self.pages - self.walls - self.shells
+        return stored * content <= FEW * (self.pages + self.redirects) or stored <= FEW
 
     def saw(self, page: Page) -> None:
         """Count a new page, whose links the filters have judged."""
@@ -141,6 +151,7 @@ class Evidence(Note):
         followed = self.followed
         self._count_links(page)
         has_links = self.followed > followed
+        self.walls += is_login and self.followed - followed <= WALL_LINKS
         self.wall_at_start &= self.pages > 1 or self.followed <= WALL_LINKS
         if is_shell(page, has_links=has_links):
             self.shells += 1
@@ -157,7 +168,9 @@ class Evidence(Note):
 
     def _redirect(self, link: Link) -> None:
         with suppress(ValueError):  # a target that is not a URL
-            self.logins += is_login_path(urlsplit(link.url).path)
+            is_login = is_login_path(urlsplit(link.url).path)
+            self.logins += is_login
+            self.to_login += is_login
         if link.rejected_by == "scope":
             self.moved += 1
             self.moved_to = self.moved_to or link.url[:MAX_EXAMPLE]
@@ -196,6 +209,7 @@ class Evidence(Note):
         if self.errors and not (self.pages or self.redirects):
             yield self._all_errors(name)
         is_walled = self.followed <= WALL_LINKS * self.answers
+        is_walled |= self.to_login + self.walls > LEAST_WALL * self.answers
         if self.logins and self.logins >= LEAST_WALL * self.answers and is_walled:
             yield (
                 f"{name} asks for a login on {_of(self.logins, self.answers, 'answer')}; login or"
@@ -441,7 +455,8 @@ def shortfalls(
     """A sentence for each host of which little is stored: its name, stored pages, and note.
     ``restrict``: whether the scope is a pattern."""
     for host, stored, note in hosts:
-        if note and stored <= FEW:
-            name = host.removesuffix(":80").removesuffix(":443")
-            if reason := Evidence.unpack(note).reason(name, restrict=restrict):
-                yield printable(reason)
+        if not note or not (evidence := Evidence.unpack(note)).is_short(stored):
+            continue
+        name = host.removesuffix(":80").removesuffix(":443")
+        if reason := evidence.reason(name, restrict=restrict):
+            yield printable(reason)

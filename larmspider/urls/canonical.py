@@ -84,6 +84,7 @@ _FOLDER_FILE = re.compile(
     r"/(?:index|default)\.(?:html?|xhtml|shtml|php|aspx?|jsp|cgi|cfm)\Z", re.IGNORECASE | re.ASCII
 )
 _SLASHES = re.compile("//+")
+_PORT_OF_FTP = re.compile(r"[/\\]*+[^/\\?#]*:0*21(?=[/\\?#]|\Z)")
 _OF_THE_WEB = ("http:", "https:")
 _STAND_IN = "odd-punycode.invalid"
 # Scheme, host with punycode in ASCII, and the rest.
@@ -256,7 +257,12 @@ def _parse_any(url: str) -> can_ada.URL | _Parts:
 def _parse_connected(url: str, scheme: str) -> _Parts:
     """The URL of a connector, read as a URL of the web: WHATWG gives no meaning to the hosts, ports
     and backslashes of other schemes."""
-    parsed = _parse_any("ftp://" + url.lstrip(C0_OR_SPACE)[len(scheme) + 3 :])
+    rest = url.lstrip(C0_OR_SPACE)[len(scheme) + 3 :]
+    stand_in = "ws" if _PORT_OF_FTP.match(rest) else "ftp"  # ftp: drops the port 21, ws: 80
+    try:
+        parsed = _parse_any(f"{stand_in}://{rest}")
+    except InvalidURL as error:
+        raise InvalidURL(str(error).replace(f"{stand_in}://", f"{scheme}://", 1)) from None
     port = "" if parsed.port == PORTS[f"{scheme}:"][1:] else parsed.port
     return _Parts(f"{scheme}:", parsed.hostname, port, parsed.pathname, parsed.search)
 

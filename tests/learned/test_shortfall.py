@@ -233,6 +233,30 @@ def test_a_restrict_that_matches_the_seed_alone_is_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"links": [link("http://wiki/login", kind=REDIRECT)], "status": 302}, "asks for a login"),
+        ({"body": FORM}, "asks for a login"),
+        ({"body": SHELL, "text": ""}, "needs JavaScript"),
+    ],
+)
+def test_a_long_list_whose_links_all_lead_to_a_wall_is_a_shortfall(answer, sentence):
+    start = page("/", [link(f"http://wiki/{n}") for n in range(200)])
+    walls = [page(f"/{n}", **answer) for n in range(50)]
+    (found,) = sentences(start, *walls, stored=202)
+    assert found.startswith(f"wiki {sentence} on {LOOKED - 1} of {LOOKED} ")
+    pages = [page(f"/p{n}") for n in range(5)]
+    assert sentences(start, *pages, *walls, stored=202) == []
+
+
+def test_a_long_list_of_pages_with_a_password_field_and_links_is_none():
+    start = page("/", [link(f"http://wiki/{n}") for n in range(200)])
+    others = [link(f"http://wiki/{n}", "visited") for n in range(9)]
+    pages = [page(f"/{n}", others, body=FORM) for n in range(50)]
+    assert sentences(start, *pages, stored=202) == []
+
+
 def test_nobody_is_told_to_ignore_a_robots_txt_without_owning_the_hosts():
     (found,) = sentences(page(), robots=7)
     assert found.startswith("robots.txt of wiki disallows 7 found URLs;")

@@ -68,6 +68,28 @@ def test_an_application_is_made_once() -> None:
     assert (made, ended) == (["wiki"], ["wiki"])
 
 
+def test_a_crawl_that_hangs_keeps_no_other_waiting() -> None:
+    async def ask() -> None:
+        go_on = asyncio.Event()
+
+        async def make(name: str) -> web.Application:
+            if name == "hangs":
+                await go_on.wait()
+            return web.Application()
+
+        mounts = Mounts(make)
+        hangs = asyncio.create_task(mounts._app("hangs"))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(mounts._app("wiki"), 5)
+        assert not hangs.done()
+        go_on.set()
+        await hangs
+        assert not mounts._making, "names of requests are not kept"
+        await mounts.close()
+
+    asyncio.run(ask())
+
+
 def test_requests_of_an_application_that_ends_are_answered() -> None:
     async def ask() -> None:
         work, go_on = Work(threads=1), asyncio.Event()

@@ -21,6 +21,7 @@ from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records, st
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.frontier import check_seal, open_reader, walked
 from larmspider.crawl.verify.index import check_index, check_log_index
+from larmspider.crawl.verify.kinds import odd_entries
 from larmspider.crawl.verify.logs import (
     FORMS,
     Scan,
@@ -37,6 +38,7 @@ from larmspider.crawl.verify.others import (
     check_other_logs,
     check_outbox,
     check_small,
+    check_tails,
 )
 from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError, NoCrawlError
 from larmspider.extraction.processes.process import Readers
@@ -141,6 +143,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
         check_small(found)
         if not running:
             check_other_logs(found, ends, say)
+            check_tails(found, ends)
             committed = positions.get(OUTBOX)
             check_outbox(found, None if committed is None else Position.unpack(committed), say)
             if warc := positions.get("WarcPipeline"):
@@ -387,6 +390,8 @@ def _missing(
 def check_seals(path: Path) -> None:
     """Raise CrawlDirError if frontier or index have changed since the last run, as far as a few
     milliseconds can show. Otherwise a run would continue in them, and hide the damage."""
+    for odd, what in odd_entries(path, deep=False):
+        raise CrawlDirError(f"{odd} {what}; {MEND}")
     try:
         data = path / "frontier" / "data.mdb"
         small = data.exists() and data.stat().st_size <= QUICK_SEALED_BYTES

@@ -38,14 +38,20 @@ class Damage(NamedTuple):
 class Findings:
     """The findings of one directory.
 
-    due URLs of pages to be fetched again, by key holes places of damaged lines, by log short files
-    that lack committed bytes, and their lengths warc_short WARC files that lack their end: the end
-    of their last whole record, and their length warc_lost the beginnings of unreadable records and
-    their sizes, by WARC file; size 0: gone gone files to remove unsummed files whose checksums no
-    longer fit manifest crawl.json as it should be restored files of rules, and where to find them
-    rewritten small files, and what the last run left in them foreign files with checksums of their
-    own that are whole, and not as the last run left them strange WARC indexes that are not as the
-    last run left them cdxj WARC files whose indexes are written again
+    due         URLs of pages to be fetched again, by key
+    holes       where lines of a log are damaged
+    short       files that lack committed bytes, and their lengths
+    warc_short  WARC files that lack their end: the end of their last whole record, and their length
+    warc_lost   the beginnings of unreadable records and their sizes, by WARC file; size 0: gone
+    gone        files to remove
+    tails       logs that are longer than the last run left them, and their lengths then
+    unsummed    files whose checksums no longer fit
+    manifest    crawl.json as it should be
+    restored    files of rules, and where to find them
+    rewritten   small files, and what the last run left in them
+    foreign     files with checksums of their own that are whole, and not as the last run left them
+    strange     WARC indexes that are not as the last run left them
+    cdxj        WARC files whose indexes are written again
     """
 
     path: Path
@@ -58,6 +64,7 @@ class Findings:
     warc_short: dict[Path, tuple[int, int]] = field(default_factory=dict)
     warc_lost: dict[Path, dict[int, int]] = field(default_factory=dict)
     gone: list[Path] = field(default_factory=list)
+    tails: dict[Path, int] = field(default_factory=dict)
     unsummed: list[Path] = field(default_factory=list)
     manifest: dict[str, Any] | None = None
     restored: dict[Path, Path] = field(default_factory=dict)

@@ -45,7 +45,8 @@ def check_index(
     committed."""
     directory = found.path / "index"
     if not has_index(directory):
-        if expected and not any(path.exists() for path in files_of(directory)):
+        was_there = bool(expected) or (directory / SEAL).exists()
+        if was_there and not any(path.exists() for path in files_of(directory)):
             found.add(directory, "the search index is gone")
             found.index_lost = found.anchors_lost = True
         return

@@ -105,9 +105,10 @@ class UndecidedPages:
             one.is_listed(self._notes.jumps.now_for(one.since, now))
             and entry.key not in kept.waiting
         ):
+            why = "; ".join(filter(None, (one.reason, one.why)))
             text = (
                 f"Pages of {entry.host} have been different for more than"
-                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or one.reason}."
+                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {why}."
                 f" See {program.NAME} deletes."
             )
             self._notes.tell(UNDECIDED, entry.host, text, one.seen)

@@ -48,7 +48,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import Removed
 from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.learned.deletes.canaries import FIRST
-from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
+from larmspider.learned.deletes.moves import Successor, is_gone, is_seen_since, stands_for
 from larmspider.learned.deletes.notes import CLOCK, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.table import (
     PRESENT,
@@ -491,8 +491,11 @@ class Revisiting(Part):
         self._plan.to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._plan.to_confirm[entry.key] = after.due
-        is_moved = seen is Observation.MOVED
-        successor = self._successor(entry, target, after.missing_since) if is_moved else None
+        successor = None
+        if seen in (Observation.MOVED, Observation.MOVED_TO_ONE):
+            successor = self._successor(entry, target, after.missing_since)
+        elif seen is Observation.MISSING and target:
+            successor = Successor(host_of(target), b"")
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -541,18 +544,22 @@ class Revisiting(Part):
         self.touch(entry.host)
 
     def delete(
-        self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, target: str = ""
+        self,
+        entry: QueuedUrl,
+        seen: Observation,
+        reason: str,
+        now: float,
+        *,
+        target: str = "",
+        outside: bool = False,
     ) -> Removed | str:
         """Decide about a page that is gone. Returns the item for the stores, or why the page stays.
-        ``target``: the exact form of the URL that it has moved to."""
+        ``target``: the exact form of the URL that it has moved to, which is out of scope if
+        ``outside``."""
         is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             self._look_for_end(target)
-            why = f"{target} is not stored"
-            if not self._frontier.is_own(url_key(target)):
-                why = f"{target} belongs to another worker, which alone knows whether it is stored"
-            elif (there := self.record_of(target)) is not None and there.missing_as:
-                why = f"{target} is {there.missing_as} itself"
+            why = f"{target} {self._why_not_stored(target, outside=outside)}"
             self.gate.undecided.waits_for(entry, why)
             return why
         if target and not is_approved and not self._was_seen_since(entry, target):
@@ -589,6 +596,17 @@ class Revisiting(Part):
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
 
+    def _why_not_stored(self, target: str, *, outside: bool) -> str:
+        """Why the target of a redirect does not take the place of the page."""
+        if not self._frontier.is_own(url_key(target)):
+            return "belongs to another worker, which alone knows whether it is stored"
+        there = self.record_of(target)
+        if there is not None and there.missing_as:
+            return f"is {there.missing_as} itself"
+        if there is not None and there.status >= 400:
+            return f"is not stored: it answers {there.status}"
+        return f"is not stored{': it is out of scope' if outside else ''}"
+
     def redirects_to(self, host: str, key: bytes, target: str) -> None:
         """A URL without a page of its own redirects to this target."""
         if self.known(host).redirects_to(key, target):
@@ -606,8 +624,8 @@ class Revisiting(Part):
         return len(pages)
 
     def end_of(self, entry: QueuedUrl, target: str) -> str:
-        """Where the redirect of a page ends: at the target, or at the stored page to which that
-        redirects, as after a second move. The target, if the end is not known."""
+        """Where the redirect of a page ends: at the target, or at the page to which that redirects,
+        as after a second move, if it is stored or missing. The target, if the end is not known."""
         end = target
         for _ in range(MAX_HOPS):
             key = url_key(end)
@@ -617,7 +635,7 @@ class Revisiting(Part):
                 return end
             there = self.record_of(end)
             if there is not None and not _is_redirect(there):
-                break
+                return end if is_gone(there) else target
             end = self.known(host_of(end)).redirects.get(key, "")
         return target
 
@@ -638,9 +656,9 @@ class Revisiting(Part):
         return is_found and is_seen_since(there, page.missing_since)
 
     def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
-        """The page of another host, if a page redirects there, and it is stored and was visited
-        ``since`` the page does."""
-        if not target or host_of(target) == entry.host or not self._has(target):
+        """The page to which a page redirects, if it is stored and was visited ``since`` the page
+        does."""
+        if not target or not self._has(target):
             return None
         there = self.record_of(target)
         if there is not None and not is_seen_since(there, since):
@@ -657,17 +675,17 @@ class Revisiting(Part):
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit the target of redirects next, outside of the budget, if this worker has it: its
-        answer confirms whether the redirecting pages have gone."""
+        """Visit the target of redirects next, outside of all budgets, if this worker has it: its
+        answer confirms whether the redirecting pages have gone, and each of these is charged."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
         if visit.state is UrlState.REFUSED:  # by the operator, for one
             return
-        self._frontier.backend.schedule([(key, ASKED if self._visits_all else CONFIRM)])
+        self._frontier.backend.schedule([(key, ASKED)])
         if self.mode in (DUE, WATCH):
-            self.until = max(self.until, CONFIRM)
+            self.until = max(self.until, ASKED)
         self._plan.schedule([host_of(visit.url)])
 
     def clock(self) -> float:

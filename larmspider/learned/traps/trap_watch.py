@@ -72,6 +72,8 @@ MAX_BYTES = 15 << 20
 """Memory of what is known of the hosts, as estimated: 100,000 classes take 19 MB."""
 MAX_SAID_TEXT = 4_000
 """Characters of a page that may be an error page, as others of its host."""
+MAX_MENU = 2_000
+"""Characters of a page among which the menu of its host is looked for."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -88,6 +90,8 @@ class _Known:
     saved_shown: int = 0
     shown_pages: int = 0
     """The number of judged pages when the note of texts was last written."""
+    menu: str | None = None
+    """The words that all new pages of this run begin with; None before the first one."""
     shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
     """The groups and the page size that last showed a new row, for the last new pages with
     parameters."""
@@ -111,6 +115,7 @@ class _Known:
             + _LITERAL_BYTES * len(traps.classes)
             + len(self.shown)
             + len(self.traps.seen)
+            + len(self.menu or "")
             + _MARK_BYTES * len(self.shown_by)
         )
 
@@ -317,9 +322,12 @@ class TrapWatch(Part):
                 known.traps.views_by_path += 1
                 known.traps.views += 1
             known.traps.note_view(met, page.url, of)
-        if share < NEW and _may_be_error(page):
+        if share >= NEW:
+            known.menu = _common(page.text, known.menu)
+        elif _may_be_error(page):
             signature = int.from_bytes(error_signature(page), "big")
-            if known.traps.note_said(signature, page.url, page.text):
+            said = _behind_menu(page.text, known.menu or "")
+            if known.traps.note_said(signature, page.url, said):
                 self._alike[entry.host] = None
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
@@ -427,6 +435,28 @@ def _may_be_error(page: Page) -> bool:
     """Whether the page is short, and of a type that applications answer with an error in."""
     is_short = page.status == 200 and 0 < len(page.text) <= MAX_SAID_TEXT
     return is_short and ("html" in page.mime or page.mime == "text/plain")
+
+
+def _common(text: str, menu: str | None) -> str:
+    """The words that a page and the menu of its host begin with.
+
+    >>> _common("Home News Sorry, an error", "Home News Some content")
+    'Home News '
+    """
+    if menu is None:
+        return text[:MAX_MENU]
+    if text.startswith(menu):
+        return menu
+    both = zip(text, menu, strict=False)
+    end = next((at for at, (one, other) in enumerate(both) if one != other), len(text))
+    while end and not text[end - 1].isspace():
+        end -= 1
+    return text[:end]
+
+
+def _behind_menu(text: str, menu: str) -> str:
+    """The text of a page without the menu that it begins with."""
+    return text[len(_common(text, menu)) :] or text
 
 
 def _view_of(page: Page, met: Met, traps: HostTraps) -> str:

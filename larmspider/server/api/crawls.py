@@ -222,12 +222,13 @@ def version_of(text: str) -> str:
 
 
 def _remove(folder: Path) -> str:
-    """Why some of a folder is left, "" if nothing is."""
-    if not folder.is_symlink():
-        try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            return error.strerror or str(error)
-    return ""
+    """Remove all of a folder that can be removed: why some of it is left, "" if nothing is."""
+    left: list[str] = []
+
+    def note(*failed: Any) -> None:
+        error = failed[2][1]
+        if not isinstance(error, FileNotFoundError):  # which another process has removed
+            left.append(error.strerror or str(error))
+
+    shutil.rmtree(folder, onerror=note)
+    return left[0] if left else ""
