@@ -694,7 +694,9 @@ class Links:
             try:
                 link = self._links[key] = Link(server, port, account, secs)
             except SignInError as error:
-                why = redacted(f"signing in as {account.user or 'guest'} was refused: {error}")
+                by_ticket = "with a Kerberos ticket" if account.method else "as guest"
+                who = f"as {account.user}" if account.user else by_ticket
+                why = redacted(f"signing in {who} was refused: {error}")
                 self._refused[key] = time.monotonic() + REFUSED_SECS, why
                 raise SignInError(why) from None
             return link
