@@ -59,5 +59,5 @@ def test_credentials_are_refused_and_not_repeated(seed: str, shown: str) -> None
 
 
 def test_a_share_as_windows_writes_it_gets_its_url() -> None:
-    with pytest.raises(ConfigError, match="write smb://nas/Daten/Plan$"):
+    with pytest.raises(ConfigError, match=r"write smb://nas/Daten/Plan$"):
         read_seeds(r"\\nas\Daten\Plan")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 PART = 1_000
 """Messages in one list."""
+SELECTED_SECS = 30.0  # a mailbox is opened again: it may be another one of the same name
 MAX_NUMBER = 2**32 - 1
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 _LOST = (IMAPClientAbortError, OSError, EOFError)
@@ -85,10 +87,21 @@ class Place(NamedTuple):
         return f"imaps://{host}{port}/{inside}"
 
 
-class _Session(NamedTuple):
+class _Selected(NamedTuple):
+    """The open mailbox. ``access``: its list, or why it cannot be read."""
+
+    name: str
+    validity: int
+    access: AccessList | str
+    until: float
+
+
+@dataclass(slots=True)
+class _Session:
     client: Any
     delimiter: str
     user: str
+    selected: _Selected | None = None
 
 
 class ImapConnector:
@@ -151,8 +164,8 @@ class ImapConnector:
                 rows.append(Row(place._replace(names=names).url, printable(names[-1]), 0.0, 0))
         more = ""
         if any(b"\\Noselect" not in flags for flags, _, _ in mine):  # others only hold mailboxes
-            validity = client.folder_status(own, ["UIDVALIDITY"])[b"UIDVALIDITY"]
-            client.select_folder(own, readonly=True)
+            session.selected = None  # new messages
+            validity = self._select(session, own).validity
             deleted = 0 if query else len(client.search("DELETED"))
             uids = sorted(uid for uid in client.search("UNDELETED") if uid >= start)
             more = str(uids[PART]) if len(uids) > PART else ""
@@ -178,9 +191,9 @@ class ImapConnector:
     ) -> Answer:
         assert place.message is not None
         validity, uid = place.message
-        own = session.delimiter.join(place.names)
         client = session.client
-        if client.select_folder(own, readonly=True).get(b"UIDVALIDITY") != validity:
+        selected = self._select(session, session.delimiter.join(place.names))
+        if selected.validity != validity:
             return Answer(404)
         found = client.fetch([uid], ["RFC822.SIZE", "INTERNALDATE", "FLAGS"]).get(uid)
         if found is None or b"\\Deleted" in found.get(b"FLAGS", ()):
@@ -194,11 +207,24 @@ class ImapConnector:
         mail = Found(found[b"RFC822.SIZE"], int(_seconds(found)) * 1_000_000_000, pieces)
         answer = answer_of(mail, url, asked, self.limits, blobs)
         answer.headers["Content-Type"] = "message/rfc822"
-        try:
-            answer.rights = Rights(self._list_of(session, own))
-        except UnreadableError as error:
-            answer.rights = str(error)
+        access = selected.access
+        answer.rights = access if isinstance(access, str) else Rights(access)
         return answer
+
+    def _select(self, session: _Session, own: str) -> _Selected:
+        """Open a mailbox. To open a large one for each message would take most of the time."""
+        found = session.selected
+        if found is None or found.name != own or time.monotonic() > found.until:
+            session.selected = None
+            validity = session.client.select_folder(own, readonly=True).get(b"UIDVALIDITY", 0)
+            access: AccessList | str
+            try:
+                access = self._list_of(session, own)
+            except UnreadableError as error:
+                access = str(error)
+            found = _Selected(own, validity, access, time.monotonic() + SELECTED_SECS)
+            session.selected = found
+        return found
 
     # rights
 

@@ -340,14 +340,15 @@ class SmbConnector:
             raise
         if not listing.entries and spot.path == spot.root:
             raise _away(place, spot, "is empty: is the share mounted?")
-        keys = [_order(entry.name) for entry in listing.entries]
-        start = bisect.bisect_left(keys, _order(unquote(query.removeprefix(FROM)))) if query else 0
+        begin = _order(unquote(query.removeprefix(FROM)))
+        start = bisect.bisect_left(listing.entries, begin, key=lambda one: _order(one.name))
         part = listing.entries[start : start + PART]
         rows, left_out = self._rows(place, spot, part)
-        begin = _escaped(listing.entries[start + PART].name) if len(keys) > start + PART else ""
+        others = listing.entries[start + PART : start + PART + 1]
+        following = _escaped(others[0].name) if others else ""
         if not query:
             left_out += listing.left_out
-        answer = folder_page(printable(unquote(place.url)), rows, begin)
+        answer = folder_page(printable(unquote(place.url)), rows, following)
         if left_out:
             said = ", ".join(f"{number} {why}" for why, number in sorted(left_out.items()))
             answer.body += f"\nLeft out: {said}".encode()
