@@ -75,13 +75,13 @@ egg: $(VENV)/ready
 	@$(BIN)/python deploy/build_egg.py dist
 
 # make test leaves out what make acceptance runs: kills by the dozen, scrapyd, whole politeness.
-# Most tests wait for something: one more at a time than there are processors. Files in the order of
-# tests/conftest.py: xdist's own begins with those of many tests, which are short. Hundreds of
+# Most tests wait for something: three more at a time than there are processors. Files in the order
+# of tests/conftest.py: xdist's own begins with those of many tests, which are short. Hundreds of
 # processes begin: what they import is compiled once, whatever the environment says. make core runs
 # tests/test_without_plugins.py, where no extra is installed.
 # make test ORDER=7: files in a random order, another for each number
 ORDER ?= 0
-PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder \
+PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 3)) --dist loadfile --no-loadscope-reorder \
     --file-order=$(ORDER)
 test acceptance: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready

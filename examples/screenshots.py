@@ -15,7 +15,7 @@ import io
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
 from tests.support.web.browser import Browser
+from tests.support.web.console import Running, serving, until
 from tests.support.web.crawling import Crawling
 from tests.support.web.serving import EVERY, shown
 
@@ -31,7 +32,18 @@ DOCS = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
 WIDTHS = (320, 768, 1280, 2560)
 TYPING = "search-typing"
 """The search with suggestions below its box."""
-NAMES = (*EVERY, TYPING)
+SERVER = {
+    "server": "/",
+    "server-new": "/new",
+    "server-crawl": "/manage/wiki",
+    "server-users": "/users",
+    "server-see-as": "/see",
+    "server-acts": "/acts",
+    "server-failed": "/failed",
+    "server-account": "/account",
+}
+"""Pages of larmspider server, by the name of the screenshot."""
+NAMES = (*EVERY, TYPING, *SERVER)
 TALLEST = 1200
 """Pixels; what is lower is cut off."""
 WIDEST = 1280
@@ -49,14 +61,41 @@ def signed_in(browser: Browser, crawl: Crawling) -> None:
     browser.until(lambda: browser.driver.current_url.endswith("/control"), "the control page")
 
 
-def pictures(crawl: Crawling, browser: Browser, name: str) -> Iterator[tuple[str, Image.Image]]:
+def first_operator(browser: Browser, server: Running) -> str:
+    """Sign in as the first operator of a server. Returns the operator's token."""
+    browser.open(f"{server.url}/first?key={server.key}")
+    browser.find("[name=password]").send_keys("correct horse battery")
+    browser.find("main form button").click()
+    browser.until(lambda: browser.text("#token"), "the token")
+    return browser.text("#token")
+
+
+def of_server(browser: Browser, names: Sequence[str], start: str, to: Path) -> None:
+    """Pictures of a server's pages, with one crawl that has ended and one that waits for its time.
+
+    ``start`` is the seed of both."""
+    with (
+        tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
+        serving(Path(folder)) as server,
+    ):
+        server.token = first_operator(browser, server)
+        nightly = {"run": "every day at 02:00", "time_zone": "Europe/Berlin"}
+        for name, schedule in (("wiki", {}), ("handbook", nightly)):
+            crawl = {"seeds": [start], "schedule": schedule, "limits": {"delay": 0.0}}
+            server.api("/crawls", "POST", {"name": name, "crawl": crawl})
+        server.api("/crawls/wiki/start", "POST")
+        until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "the crawl", 300)
+        for name in names:
+            kept(pictures(browser, server.url + SERVER[name], name), name, to)
+
+
+def pictures(browser: Browser, url: str, name: str) -> Iterator[tuple[str, Image.Image]]:
     """A page by width and look."""
-    target = EVERY.get(name, "/search")
     for width in WIDTHS:
         for dark in (False, True):
             browser.look(width, 800, dark=dark)
-            browser.open(crawl.url + shown(target, crawl.directory))
-            if target == "/":
+            browser.open(url)
+            if name == "overview":
                 time.sleep(LIVE_SECS)
             if name == TYPING:
                 browser.find("#q").send_keys("si")
@@ -66,6 +105,13 @@ def pictures(crawl: Crawling, browser: Browser, name: str) -> Iterator[tuple[str
             image = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
             image.thumbnail((WIDEST, TALLEST))
             yield f"{width}-{'dark' if dark else 'light'}", image
+
+
+def kept(found: Iterable[tuple[str, Image.Image]], name: str, to: Path) -> None:
+    for kind, image in found:
+        path = to / f"{name}-{kind}.webp"
+        image.save(path, quality=QUALITY, method=6)
+        print(path, f"{path.stat().st_size:,} bytes", flush=True)
 
 
 def main() -> None:
@@ -90,14 +136,14 @@ def main() -> None:
         # the search as those see it who have not signed in
         names = sorted(options.only, key=lambda name: not name.startswith(("search", "login")))
         is_in = False
-        for name in names:
+        for name in (one for one in names if one not in SERVER):
             if not is_in and not name.startswith(("search", "login")):
                 signed_in(browser, crawl)
                 is_in = True
-            for kind, image in pictures(crawl, browser, name):
-                path = options.to / f"{name}-{kind}.webp"
-                image.save(path, quality=QUALITY, method=6)
-                print(path, f"{path.stat().st_size:,} bytes", flush=True)
+            url = crawl.url + shown(EVERY.get(name, "/search"), crawl.directory)
+            kept(pictures(browser, url, name), name, options.to)
+        if names := [name for name in names if name in SERVER]:
+            of_server(browser, names, server.url, options.to)
 
 
 if __name__ == "__main__":

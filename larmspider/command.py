@@ -88,10 +88,15 @@ class LarmCommand(ScrapyCommand):
 
     requires_project = False
     requires_crawler_process = False
+    of_a_crawl = True
+    """Whether the command reads a crawl's directory, so that it has ``--dir`` and ``--shard``."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", help="print JSON, one object")
+        if not self.of_a_crawl:
+            parser.set_defaults(dir=None, shard=[])
+            return
         parser.add_argument(
             "--dir", metavar="DIR", help="the crawl's directory (setting LARM_DIR, default crawl)"
         )
@@ -187,7 +192,8 @@ def one_argument(args: list[str], what: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` as JSON, in ASCII if the encoding of standard output lacks a character."""
+    """Print ``value`` as JSON. The output is ASCII if the encoding of standard output lacks a
+    character."""
     text = json_escaped(json.dumps(value, ensure_ascii=False, indent=1))
     try:
         text.encode(sys.stdout.encoding)

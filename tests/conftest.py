@@ -38,6 +38,8 @@ NICE = 15
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")  # a busy machine fails no test
 _OPENSEARCH = "opensearch"
+LONGEST = Path(__file__).with_name("longest_files.txt")
+"""The files of tests that take longest, one a line, the longest first."""
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
 
 
@@ -177,16 +179,17 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with a test marked ``timed`` or ``long`` come first: one that began last would end
-    alone. With ``--file-order=SEED`` files come in random order: no file needs another."""
+    """Files with a test marked ``timed`` come first, then those of longest_files.txt: one that
+    began last would end alone. With ``--file-order=SEED`` files come in random order: no file
+    needs another."""
     if seed := config.getoption("--file-order"):
         files = sorted({item.path for item in items})
         Random(seed).shuffle(files)
         items.sort(key=lambda item: files.index(item.path))
         return
     timed = {item.path for item in items if item.get_closest_marker("timed")}
-    long = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: (item.path not in timed, item.path not in long))
+    longest = {config.rootpath / name: n for n, name in enumerate(LONGEST.read_text().split())}
+    items.sort(key=lambda item: (item.path not in timed, longest.get(item.path, len(longest))))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

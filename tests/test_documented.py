@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from hashlib import sha1
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_lists_that_are_none() -> None:
 def test_every_stats_key_has_a_row() -> None:
     text = (DOCS / "stats.md").read_text("utf-8")
     assert sorted(re.findall(r"^\| `(larm/[^`]+)` \|", text, re.MULTILINE)) == STATS
+
+
+def test_every_extra_has_a_row() -> None:
+    """The table of docs/server.md, and its line about those for developers."""
+    text = (DOCS / "server.md").read_text("utf-8")
+    table, _, line = text[text.index("| extra | for |") :].partition("\n\n")
+    rows = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+    named = re.findall(r"`([a-z-]+)`", " ".join([*rows, line.splitlines()[0]]))
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    assert sorted(named) == sorted(project["optional-dependencies"])
 
 
 def test_every_result_of_fetch_log_is_documented() -> None:

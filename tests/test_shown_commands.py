@@ -285,7 +285,6 @@ def benchmarked(module: str, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

@@ -105,3 +105,10 @@ def test_one_module_says_which_hosts_are_restricted() -> None:
 
 def _imported(node: ast.ImportFrom) -> list[str]:
     return [alias.name for alias in node.names]
+
+
+def test_the_longest_files_of_tests_are_there() -> None:
+    """Each line of longest_files.txt is a file, once: a moved file would begin last."""
+    names = Path(__file__).with_name("longest_files.txt").read_text().split()
+    assert [name for name in names if not (PACKAGE.parent / name).is_file()] == []
+    assert len(set(names)) == len(names)

@@ -15,8 +15,6 @@ from larmspider.plugin import PACKAGE
 from tests.support.crawling import FAST, PROJECT, Ran, environment
 from tests.support.servers.scripted import ScriptedServer
 
-pytestmark = pytest.mark.long
-
 PLUGINS = sorted(path.parent.name for path in (PROJECT / "larmspider/plugins").glob("*/*.py"))
 PACKAGES = {
     "boto3", "botocore", "chardetng_py", "confluent_kafka", "isal", "joserfc", "ldap3",

@@ -107,7 +107,7 @@ class AccessTable:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Another one after each change."""
+        """A value that differs after each change of the table."""
         return (*self._file, self._read_to)
 
     def refresh(self) -> tuple[int, int, int]:
@@ -170,8 +170,8 @@ class AccessTable:
             self._sent = Sent.of(dict(one.rsplit(" ", 1) for one in self.hosts))
 
     def slot_of(self, name: str) -> int | None:
-        """The slot of a document, or of the document that a part lies in; None: it has no list.
-        Waits while another thread reads the table."""
+        """The slot of a document. A part has the slot of the document that contains it. None if the
+        document has no list. Waits while another thread reads the table."""
         with self._lock:
             return self._slot_of(split_part(name)[0])
 
@@ -187,7 +187,8 @@ class AccessTable:
         return NO_SLOT if self._sent.place_of(name) else None
 
     def is_by_rule(self, slot: int) -> bool:
-        """Whether the documents of a slot are those that a rule fits."""
+        """Whether the slot belongs to a rule: its documents are the documents that the rule
+        fits."""
         return self.slots[slot].name.startswith("rule ")
 
     def list_of(self, slot: int) -> AccessList:
@@ -258,8 +259,8 @@ class AccessWriter(AccessTable):
     # what documents have
 
     def give(self, name: str, rights: Rights | None) -> bool:
-        """Give a document its rights; None: it no longer has a list of its own. Returns whether its
-        slot changed: then it has to be written again (`moved`)."""
+        """Give a document its rights; None if it no longer has a list of its own. Returns whether
+        its slot changed; then the document has to be indexed again (`moved`)."""
         with self._writing:
             before = self.slot_of(name)
             if rights is None:
@@ -269,7 +270,7 @@ class AccessWriter(AccessTable):
             return self._moves(name, before)
 
     def assign(self, name: str, slot: int) -> bool:
-        """Give a document a slot; whether that is another one."""
+        """Give a document a slot. Returns whether the slot differs from the earlier one."""
         with self._writing:
             before = self.slot_of(name)
             self._assign(name, slot)

@@ -89,7 +89,7 @@ something."""
 class CommitRecord:
     """The last commit of a worker. ``log`` is b"" once it is applied and dropped. ``visits`` are
     the finished URLs. ``outdated`` lists pages for other workers, which then no longer count.
-    ``taken``: how often the worker took a partition so far."""
+    ``taken``: the number of times that the worker has taken a partition so far."""
 
     serial: int = 0
     id: bytes = b""
@@ -124,9 +124,10 @@ class _Attempt:
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    ``serial`` and ``positions`` are of the last commit. ``taken`` is how often this worker took a
-    partition, as far as it knows. ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, if
-    pages may stand for other spellings of their URLs. A commit waits until ``memory`` has room.
+    ``serial`` and ``positions`` belong to the last commit. ``taken`` is the number of times that
+    this worker has taken a partition, as far as it knows. ``crawl_id`` names the crawl in Redis.
+    ``forms`` makes the forms of a URL, if pages may stand for other spellings of their URLs. A
+    commit waits until ``memory`` has room.
     """
 
     def __init__(
@@ -279,7 +280,7 @@ class Committer:
         return found
 
     def _carry_out(self, attempt: _Attempt, already: int) -> None:
-        """Steps 1 to 3, again where Redis has forgotten them. ``already``: pages that Redis has
+        """Run steps 1 to 3, and repeat steps that Redis has lost. ``already``: pages that Redis has
         counted."""
         while True:
             self._write_record(attempt, attempt.stored - already)
@@ -318,7 +319,7 @@ class Committer:
             raise Fenced(f"{lost}: worker {self.worker} took partitions that it does not know of")
 
     def _apply(self, attempt: _Attempt) -> bool:
-        """False: Redis no longer knows this commit."""
+        """Run the steps. Returns False if Redis has lost this commit."""
         record = self.keys.commit(self.worker)
         for own in (False, True):
             steps = [step for step in attempt.log if bool(step.token) == own]
@@ -366,8 +367,8 @@ class Committer:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
     def _drop_parts(self, attempt: _Attempt, names: Iterable[bytes]) -> None:
-        """Delete parts of earlier commits, and parts of this commit's log, which is dropped.
-        ``names``: all parts that Redis has."""
+        """Delete the parts of earlier commits and of this commit's log. ``names``: all parts in
+        Redis."""
         log, redo = self.keys.log(self.worker), b"%b redo " % attempt.id
         gone = [name for name in names if name not in attempt.parts or name.startswith(redo)]
         self.link.run([("HDEL", log, name) for name in gone])
@@ -424,7 +425,8 @@ class Committer:
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
         """Apply the log of a worker's last commit, if it still exists. Returns whether it existed.
-        May be called twice. ``partitions``: only a log that changes one of these as its owner."""
+        May be called twice. With ``partitions``, a log is applied only if it changes one of them as
+        its owner."""
         replayed, fenced = False, 0
         for _ in range(TRIES):
             record = self.read(worker)
@@ -603,7 +605,7 @@ class BatchChanges:
         self.of(partition).put("HSET", visits, key, packed)
 
     def _replaced(self, key: bytes, time: float) -> None:
-        """Tell the worker that has the version before this one, if another one has."""
+        """If another worker has the earlier version of this page, tell that worker."""
         before = self._files.get(key, self._files.urls)
         if before is not None and records.is_final(before):
             visit = records.unpack_visit(before)
@@ -646,9 +648,9 @@ class BatchChanges:
         totals: Mapping[int, int],
         buckets_of: Callable[[int, Sequence[int]], Mapping[int, Sequence[int]]],
     ) -> dict[int, int]:
-        """Add finished URLs to the visited tables, which have ``totals`` members, and remove others
-        from their buckets, which ``buckets_of`` a partition's members names. Returns the new totals
-        of the tables that grow."""
+        """Add finished URLs to the visited tables, and remove forgotten URLs. ``totals``: the sizes
+        of the tables. ``buckets_of`` returns the buckets that hold given members of a partition.
+        Returns the new totals of the tables that grow."""
         for partition, members in self._no_members.items():
             for bucket, found in buckets_of(partition, members).items():
                 words = [b"%d" % number for number in found]

@@ -75,7 +75,7 @@ class Heartbeat:
         self._now.set()
 
     def stop(self) -> None:
-        """No beat comes after this; the lease is not given back."""
+        """End the beats. The lease is not given back."""
         self._stopped.set()
         self._now.set()
         if self._thread.is_alive():

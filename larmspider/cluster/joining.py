@@ -284,7 +284,7 @@ class SharedCrawl:
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:
-        """As refuse_to_wipe()."""
+        """See refuse_to_wipe()."""
         where = self.link.name
         insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 

@@ -15,8 +15,8 @@ class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
     The number of a partition stands in braces. The partition is the host's part of a URL key scaled
-    to the number of partitions, so the URL keys of a partition are neighbours. The host counts as
-    it stands in the canonical URL: two names of one host never have two owners.
+    to the number of partitions, so the URL keys of a partition are neighbours. The partition
+    depends on the host's name in the canonical URL, so two names of one host never have two owners.
     """
 
     def __init__(self, prefix: str, partitions: int) -> None:

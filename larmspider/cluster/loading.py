@@ -64,7 +64,8 @@ def refuse_other_format(known: bytes | None, where: str) -> None:
 
 
 def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
-    """The format of the crawl in Redis. Raises ConfigError while it is being rebuilt."""
+    """Return the format of the crawl in Redis. Raises ConfigError while the crawl is being
+    rebuilt."""
     known: bytes | None
     (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
     if is_rebuilding(known):
@@ -93,7 +94,7 @@ class Lost(BackendError, ConfigError):  # noqa: N818 - named for what happened
 
 
 class Loading:
-    """``batch``: queued URLs of a partition that come in one round trip, about."""
+    """``batch``: about this number of queued URLs of a partition comes in one round trip."""
 
     def __init__(self, committer: Committer, local: LocalCopy, batch: int) -> None:
         self._committer, self._local, self._batch = committer, local, batch
@@ -282,7 +283,7 @@ def _by_name(answer: Any) -> dict[str, bytes]:
 
 
 def _requeued(packed: bytes) -> Counts:
-    """Counters with leased URLs as queued ones; delayed URLs are counted later."""
+    """The counters with leased URLs counted as queued. Delayed URLs are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = counts.held = 0
@@ -290,8 +291,8 @@ def _requeued(packed: bytes) -> Counts:
 
 
 def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
-    """Bring a worker's disk to the state of its last commit in Redis, which is applied, and return
-    the commit.
+    """Bring a worker's disk to the state of its last commit in Redis. Applies that commit and
+    returns it.
 
     Redis is right. If Redis came back without its last second, the disk forgets that second, too.
     Changes that the disk lacks, because the worker was killed in between, come from the commit
@@ -330,9 +331,9 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
 
 
 def _refuse_lost_commit(committer: Committer) -> None:
-    """Raise Lost where partitions have steps of this worker's commits, and Redis has no commit of
-    it: by that, its stores would be cut back to nothing. A Redis that came back without its last
-    second has neither."""
+    """Raise Lost if partitions have steps of this worker's commits, but Redis has no commit of this
+    worker. The stores would otherwise be cut back to nothing. A Redis that lost only its last
+    second has lost both."""
     link, keys, worker = committer.link, committer.keys, committer.worker
     if link.run([("EXISTS", keys.commit(worker))]) == [0]:
         applied = b"applied:" + worker.encode()
@@ -350,7 +351,7 @@ def _lost(link: RedisLink, what: str) -> Lost:
 
 
 def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
-    """Where stores are since a compaction that came after this commit."""
+    """The positions of the stores after a compaction that came after this commit."""
     packed = local.files.get(COMPACTED, local.files.meta) or b""
     known, _, positions = packed.partition(b"\n")
     return records.unpack_positions(positions) if known == commit.encode() else {}

@@ -67,7 +67,8 @@ def lost_parts(
 
 
 class _Partition:
-    """A partition's counters in Redis; most partitions of a small crawl are not ``is_used``."""
+    """A partition's counters in Redis. Most partitions of a small crawl have no URLs
+    (``is_used``)."""
 
     def __init__(
         self, keys: Keys, number: int, owner: Sequence[Any], counts: Any, queued: Any

@@ -57,7 +57,7 @@ MARGIN = 0.1
 class ClusterSettings(NamedTuple):
     """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE.
 
-    ``partitions`` is 0 if the crawl in Redis says how many there are: partitions_of().
+    ``partitions`` is 0 if the crawl in Redis sets the number: partitions_of().
     """
 
     lease_secs: float
@@ -306,8 +306,8 @@ class Membership:
             return sorted(self._run("expire", "")[1])
 
     def leave(self, known: str = "") -> bool:
-        """Free the partitions and the name of this worker, which has committed everything.
-        ``known`` is Committer.known; "": it has broken off. False if Redis has forgotten a
+        """Free the partitions and the name of this worker, after its last commit. ``known`` is
+        Committer.known, or "" if the worker has broken off. Returns False if Redis has lost a
         commit."""
         with self._lock:
             answer = self._checked("leave", known)
@@ -341,7 +341,8 @@ class Membership:
         return answer
 
     def _run(self, script: str, *arguments: str, record: str = "") -> list[Any]:
-        """``record``: the worker whose commit record the script looks at; "": this one."""
+        """``record``: the worker whose commit record the script reads; "" stands for this
+        worker."""
         now, run = ("", "") if self._server is None else self._server()
         lease = int(self.lease_secs * 1000)
         common: list[str | int] = [self.name, self.epoch, lease, self.partitions, now, run]

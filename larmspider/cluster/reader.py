@@ -136,13 +136,14 @@ class RedisReader:
         return None if found is None else records.unpack_entry(found[1])
 
     def merged(self, key: bytes) -> MergedUrl | None:
-        """As Backend.merged()."""
+        """See Backend.merged()."""
         name = self._keys.partition("merged", self._keys.partition_of_key(key))
         (found,) = self._run([("HGET", name, key)])
         return None if found is None else records.unpack_merged(found)
 
     def all_merged(self) -> Iterator[MergedUrl]:
-        """As FrontierReader.all_merged(); a round trip for each partition that has some."""
+        """See FrontierReader.all_merged(). Takes a round trip for each partition with merged
+        URLs."""
         names = [self._keys.partition("merged", at) for at in range(self._keys.partitions)]
         sizes = self._run([("HLEN", name) for name in names])
         for name, size in zip(names, sizes, strict=True):
@@ -151,7 +152,7 @@ class RedisReader:
                 yield from map(records.unpack_merged, found)
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """As FrontierReader.place()."""
+        """See FrontierReader.place()."""
         found = self._queued(key)
         if found is None:
             return None
@@ -173,7 +174,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts()."""
+        """The hosts, in the form of FrontierReader.hosts()."""
         partitions = range(self._keys.partitions)
         names = [
             self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")
@@ -186,7 +187,7 @@ class RedisReader:
         return rows
 
     def crawl_id(self) -> str:
-        """As FrontierReader.shared_crawl() has it; "" where Redis has no crawl."""
+        """The result of FrontierReader.shared_crawl(); "" if Redis has no crawl."""
         (found,) = self._run([("GET", self._keys.crawl("id"))])
         return (found or b"").decode()
 
@@ -214,11 +215,11 @@ class RedisReader:
         return [*lost_parts(self._run, self._keys, owners, untouched)]
 
     def partition_of_key(self, key: bytes) -> int:
-        """As Keys.partition_of_key()."""
+        """See Keys.partition_of_key()."""
         return self._keys.partition_of_key(key)
 
     def host(self, name: str) -> tuple[bytes, Counts]:
-        """As FrontierReader.host()."""
+        """See FrontierReader.host()."""
         partition = self._keys.partition_of(name)
         record, counts = self._run(
             [

@@ -400,8 +400,9 @@ class _Partition:
         self._again: list[tuple[bytes, int, bytes]] = []
 
     def visit(self, key: bytes, visit: FetchRecord) -> None:
-        """A URL that is done, unless the worker that has its page has not brought its directory.
-        It is done whatever else is known of it: no page is fetched for an old place in a queue."""
+        """Record a finished URL, unless the directory of the worker that has its page was not
+        brought. A finished URL stays finished, even if another directory has an old place of it in
+        a queue."""
         self.entries.pop(key, None)
         self.merged.pop(key, None)
         if visit.has_page and visit.shard not in self._report.workers:
@@ -522,7 +523,8 @@ def _stored(visit: FetchRecord) -> float:
 
 
 def _rank(visit: FetchRecord, is_removed: Callable[[FetchRecord], bool]) -> tuple[bool, float]:
-    """The larger rank is the newer record; a record that the operator removed stays so."""
+    """The rank of a record: the newer record has the larger rank. A page that the operator removed
+    stays removed."""
     return is_removed(visit), visit.time
 
 

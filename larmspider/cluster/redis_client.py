@@ -139,7 +139,7 @@ def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -
 
 
 def pairs(answer: Any) -> dict[bytes, bytes]:
-    """The answer to HGETALL, whichever protocol it came by."""
+    """The answer to HGETALL as pairs, in either version of Redis' protocol."""
     if isinstance(answer, Mapping):
         return dict(answer)
     return dict(zip(answer[::2], answer[1::2], strict=True))
@@ -230,7 +230,8 @@ class RedisLink:
             raise ConfigError(f"REDIS_PARAMS: a connection {reason}") from None
 
     def _tls_hint(self, error: Exception) -> str:
-        """A port without TLS takes a TLS greeting for a command, and waits for the rest of it."""
+        """The hint for a port without TLS: it reads a TLS greeting as a command, and waits for the
+        rest."""
         pool = getattr(self.client, "connection_pool", None)
         with_tls = pool is not None and issubclass(pool.connection_class, redis.SSLConnection)
         if with_tls and isinstance(error, (redis.ConnectionError, redis.TimeoutError)):

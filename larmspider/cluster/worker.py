@@ -84,9 +84,9 @@ FACTOR = "factor"
 class ClusterWorker:
     """Made in FrontierScheduler.open(), with the scheduler's lock and functions.
 
-    ``checkpointing`` is held while a checkpoint is taken. ``busy()``: something is handed
-    out. ``running()``: the crawl has not closed nor broken off. ``break_off(reason)``: nothing may
-    be committed any more. ``wake()`` lets the engine ask for Requests.
+    ``checkpointing`` is held while a checkpoint is taken. ``busy()``: whether a Request is handed
+    out. ``running()``: whether the crawl has neither closed nor broken off. ``break_off(reason)``
+    ends the crawl without another commit. ``wake()`` lets the engine ask for Requests.
 
     Raises ConfigError, CrawlDirError.
     """
@@ -215,8 +215,8 @@ class ClusterWorker:
         return sorted(known - {self.name, *self.membership.living()})
 
     def begin(self, frontier: LearningFrontier) -> None:
-        """After recover(): free the partitions of an earlier run of this worker, and take a share.
-        Blocks the event loop, which has nothing else to do yet."""
+        """Free the partitions of an earlier run of this worker, and take a share. Call it after
+        recover(). It blocks the event loop, which has nothing else to do yet."""
         self._frontier = frontier
         self._budget = Budget(frontier, self.membership, self._checkpointing)
         self._busy_hosts = BusyHosts(
@@ -255,8 +255,8 @@ class ClusterWorker:
         self._task = self._loop.create_task(self._run())
 
     def is_known_host(self, host: str) -> bool:
-        """Whether some worker had committed a URL of the host; False while Redis does not answer.
-        In any thread."""
+        """Whether any worker has committed a URL of the host; False while Redis does not answer.
+        May be called in any thread."""
         key = self.keys.partition("counts", self.keys.partition_of(host))
         try:
             return bool(self._own_client.hexists(key, host))
@@ -264,8 +264,8 @@ class ClusterWorker:
             return False
 
     def stored_in_all(self) -> int | None:
-        """Pages that all workers have committed; None while Redis does not answer. In any
-        thread."""
+        """The number of pages that all workers have committed; None while Redis does not answer.
+        May be called in any thread."""
         try:
             return self.membership.stored()
         except UNREACHABLE:
@@ -282,7 +282,7 @@ class ClusterWorker:
         timer.start()
 
     async def leave(self, *, broken: bool) -> None:
-        """All is committed, or ``broken``: the partitions are free."""
+        """Free the partitions, after the last commit or because the crawl is ``broken``."""
         if self._task is not None:
             self._task.cancel()
         if not await asyncio.to_thread(self._leave, "" if broken else self.backend.known):
@@ -290,7 +290,7 @@ class ClusterWorker:
         self.lease.end()
 
     def _leave(self, known: str = "") -> bool:
-        """False: Redis has forgotten commits of this worker."""
+        """Leave the membership. Returns False if Redis has lost commits of this worker."""
         self.heart.stop()
         with suppress(Fenced, *UNREACHABLE):
             return self.membership.leave(known)
@@ -490,8 +490,8 @@ class ClusterWorker:
             self._enter(await asyncio.to_thread(self.backend.load, given), new_run)
 
     async def _read_orders(self, *, all_of_them: bool) -> None:
-        """Take up the overrides in Redis, or the ones that changed since the last look: other
-        workers may have got an order while this one was starting."""
+        """Read all overrides in Redis, or only the changed ones. Other workers may have received an
+        order while this worker was starting."""
         control = self.frontier.control
         own, since = control.overrides.copy(), control.orders
         control.merge(
@@ -663,8 +663,8 @@ class SharedOverrides:
         return True
 
     def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
-        """``own`` with the overrides in Redis on top; without ``all_of_them`` only with the ones
-        that changed since the last read(). Raises what UNREACHABLE lists."""
+        """``own``, replaced by the overrides in Redis; without ``all_of_them`` only by the
+        overrides that changed since the last read(). Raises what UNREACHABLE lists."""
         known, self._seen = self._seen, self._client.hgetall(self._key)
         found = {
             name.decode(): value

@@ -135,9 +135,13 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
 }
 """Each act with its arguments, as in server/api/api.py."""
 PUSH = "push COLLECTION FILE..."
+MAX_WIDTH = 60
+"""Characters of a padded column."""
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options] ACT [ARGUMENTS]"
 
@@ -185,7 +189,7 @@ class Command(LarmCommand):
         if opts.json:
             print_json(found)
         else:
-            for line in _lines(found):
+            for line in _text(found):
                 print(printable(line))
 
     def _push(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -208,31 +212,54 @@ class Command(LarmCommand):
             self.exitcode = 2
 
 
-def _lines(found: Mapping[str, Any]) -> list[str]:
-    """An answer as text: one line a row."""
+def _text(found: Mapping[str, Any]) -> list[str]:
+    """An answer as text: a line a value, and a table for each list of rows."""
     if "done" in found:
         return [str(found["done"])]
     if "text" in found:
         return str(found["text"]).splitlines()
+    return _lines(found) or ["nothing"]
+
+
+def _lines(found: Mapping[str, Any]) -> list[str]:
     lines = []
     for key, value in found.items():
-        if isinstance(value, list):
-            lines += [_row(row) for row in value]
-        elif isinstance(value, dict):
-            lines += [f"{name:<12} {_shown(name, one)}" for name, one in value.items() if one]
-        elif value not in ("", 0):
+        if not value:
+            continue
+        rows = isinstance(value, list) and isinstance(value[0], dict)
+        if isinstance(value, dict):
+            lines += _lines(value)
+        elif rows:
+            lines += _columns(value)
+        elif isinstance(value, str) and "\n" in value:
+            lines += [f"{key}:", *(f"    {line}" for line in value.splitlines())]
+        else:
             lines.append(f"{key:<12} {_shown(key, value)}")
     return lines
 
 
-def _row(row: Any) -> str:
-    if not isinstance(row, dict):
-        return str(row)
-    return "  ".join(_shown(key, one) for key, one in row.items() if one not in ("", 0, 0.0, None))
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Rows under the names of their columns, without columns that are empty in all rows."""
+    names = [name for name in rows[0] if any(row.get(name) for row in rows)]
+    cells = [names, *([_shown(name, row.get(name)) for name in names] for row in rows)]
+    widths = [min(MAX_WIDTH, max(map(len, column))) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    ]
 
 
 _TIMES = ("began", "ended", "last_run", "next_run", "made", "ends")
 
 
 def _shown(key: str, value: Any) -> str:
-    return utc(value)[:16] if key in _TIMES and isinstance(value, int | float) else str(value)
+    """A value in one line; "" for nothing."""
+    if not value or isinstance(value, str):
+        return str(value or "")
+    if key in _TIMES and isinstance(value, int | float):
+        return utc(value)[:16]
+    if isinstance(value, list):
+        return ", ".join(_shown(key, one) for one in value)
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_shown(name, one)}" for name, one in value.items())
+    return str(value)

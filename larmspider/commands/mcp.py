@@ -18,6 +18,8 @@ MAX_TOKEN = 1_000
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options]"
 
@@ -79,7 +81,7 @@ def _say(text: str) -> None:
 
 
 def _token(file: str | None) -> str:
-    """The token; empty for a search that is open. Raises ConfigError, which does not show it."""
+    """The token; empty for an open search. Raises ConfigError, which does not show the token."""
     if file is None:
         token, where = os.environ.get("LARMSPIDER_TOKEN", ""), "LARMSPIDER_TOKEN"
     else:

@@ -14,6 +14,8 @@ from larmspider.formatting import counted, printable, size
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options] FILE DIR"
 

@@ -33,6 +33,8 @@ DEFAULT_HOME = "larmspider-home"
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options] [add DIR [NAME] | token NAME | backup FILE | halt]"
 

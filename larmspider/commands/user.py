@@ -11,6 +11,8 @@ from larmspider.formatting import utc
 
 
 class Command(LarmCommand):
+    of_a_crawl = False
+
     def syntax(self) -> str:
         return "[options] add NAME | list | role NAME ROLE | reset NAME | delete NAME"
 

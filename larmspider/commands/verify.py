@@ -175,7 +175,7 @@ class Command(LarmCommand):
 
 
 def _unreadable(path: Path) -> str | None:
-    """Which file of a directory this user may not read, and why."""
+    """The file of a directory that this user may not read, and why."""
     unlisted: list[OSError] = []
     for folder, _, names in os.walk(path, onerror=unlisted.append):
         if unlisted:

@@ -216,10 +216,10 @@ def remember_shown(path: Path, waits: Waits) -> None:
 
 
 def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -> str:
-    """Approve a list, in the directories of all workers. Returns the result, in a sentence.
-    ``shown``: the digest of the list that the operator saw, None if the operator saw none.
-
-    Raises ConfigError for a name that has no list, and where the list is not as it was shown.
+    """Approve a list, in the directories of all workers. Returns the result as a sentence.
+    ``shown``: the digest of the list that the operator saw; None if the operator saw no list.
+    Raises ConfigError for a name without a list, and for a list that has changed since it was
+    shown.
     """
     known = waits.digests
     if name not in known:
@@ -276,7 +276,7 @@ def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
 
 
 def write_approved(path: Path, approved: Mapping[str, Mapping[bytes, float]]) -> None:
-    """No file where nothing is approved."""
+    """Write the approvals of a directory. Without approvals the file is removed."""
     found = {
         host: {key.hex(): keys[key] for key in sorted(keys)}
         for host, keys in approved.items()

@@ -168,7 +168,7 @@ class BackupFile:
             self.add(name, content, found.st_size, found.st_mode, found.st_mtime)
 
     def add_small(self, name: str, path: Path) -> None:
-        """A file that fits into memory, whatever happens to it meanwhile."""
+        """Add a file that fits into memory, even if it changes meanwhile."""
         with path.open("rb") as file:
             found, content = os.fstat(file.fileno()), file.read()
         self.add(name, io.BytesIO(content), len(content), found.st_mode, found.st_mtime)

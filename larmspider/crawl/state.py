@@ -34,7 +34,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """``sentence`` says it to people; ``began`` and ``ended`` in UTC as crawl.json has them."""
+    """``sentence`` describes the state. ``began`` and ``ended`` are times in UTC, in the form of
+    crawl.json."""
 
     state: State
     sentence: str

@@ -238,7 +238,8 @@ def declared_type(content_type: str) -> str:
 
 
 def _is_head_twice(mime: str, body: bytes) -> bool:
-    """Whether a page, style sheet or script begins with headers of its own: no mail of parts."""
+    """Whether a page, style sheet or script begins with HTTP headers of its own, and therefore is
+    not a multipart mail."""
     is_other = is_closed(mime) or module_of(mime) in ("html", "xhtml")
     return is_other and b"multipart/" not in body[:_MAIL_HEAD_BYTES].lower()
 
@@ -274,7 +275,7 @@ def _holds(mime: str, container: str) -> bool:
 
 
 def _markup(mime: str, found: _Found, name: str, *, said: bool) -> str:
-    """XML whose root element says little, and XHTML."""
+    """The type of XML with a root element that decides little, and of XHTML."""
     kind = found.mime
     if mime in DOWNLOADS and kind == XHTML and not type_by_name(name):
         return mime
@@ -352,8 +353,8 @@ def _is_padded_text(head: bytes, tail: bytes) -> bool:
 
 
 def _begins_as_xml(body: bytes) -> bool:
-    """Whether a body that is called XML may be so, be it behind a warning. Apache calls source code
-    in Rust application/rls-services+xml."""
+    """Whether a body that the server calls XML may be XML, possibly behind a warning. Apache calls
+    source code in Rust application/rls-services+xml."""
     return b"<" in _plain_start(body) or not is_text(body)
 
 
@@ -372,7 +373,7 @@ def _plain(name: str, body: bytes) -> str:
 
 
 def _without_packing(name: str) -> str:
-    """``notes.txt`` for ``notes.txt.gz``: a client has unpacked it on its way."""
+    """``notes.txt`` for ``notes.txt.gz``, because the client has already unpacked the body."""
     path = name.partition("?")[0]
     stem, _, extension = path.rpartition(".")
     return stem if extension.lower() in ("gz", "bz2", "xz", "zst") else path
@@ -491,14 +492,14 @@ def _is_zip_behind_junk(body: bytes) -> bool:
 
 
 def _is_old_tar(head: bytes) -> bool:
-    """Whether a tar file begins of before POSIX, which has a checksum alone."""
+    """Whether a tar file of before POSIX begins here. Only its checksum shows that."""
     if len(head) < 512 or not (found := _OLD_TAR.match(head)):
         return False
     return int(found[1], 8) == sum(head) - sum(head[148:156]) + 8 * 0x20  # as if it were spaces
 
 
 def _is_mime(body: bytes, at: int) -> bool:
-    """Whether a mail begins at ``at`` (RFC 2045 4): MHTML is one, whatever it is called."""
+    """Whether a mail begins at ``at`` (RFC 2045 4). MHTML is a mail, whatever its name is."""
     head = body[at : at + _MAIL_HEAD_BYTES]
     if b"mime-version" not in head.lower():
         return False
@@ -595,14 +596,15 @@ def _is_near_an_end(name: str, body: bytes) -> bool:
 
 
 def type_of_ole(names: Collection[str]) -> str:
-    """The type that names in the top folder prove; "" if none does."""
+    """The type that the names in the top folder prove; "" if they prove none."""
     return next((mime for name, mime in OLE_NAMES.items() if name in names), "")
 
 
 def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str:
-    """The type that the names of members prove, `ZIP` if none of all does, "" if not all are seen.
-    The names are the first ``max_names`` of the list that begins in ``tail``, the file's last
-    bytes. If the list is not there, or longer, ``end_bytes`` at each end are searched for them."""
+    """The type that the names of members prove. `ZIP` if all names are seen and prove no type; ""
+    if some names are not seen. The names are the first ``max_names`` of the list that begins in
+    ``tail``, the file's last bytes. If the list is not there, or longer, ``end_bytes`` at each end
+    are searched for them."""
     found = _MIMETYPE.search(body, 0, _HEAD_BYTES)
     if found and reader_of(mime := found[1].decode()):
         return mime

@@ -62,8 +62,8 @@ def _function(mime: str, name: str) -> Any:
 
 
 def add_outcome(page: Page) -> None:
-    """Say why a page has no text, where nothing has said so. A page that leads to another one at
-    once needs none."""
+    """Set the reason why a page has no text, unless it is set. A page that redirects at once needs
+    no reason."""
     if not page.text and not page.unread and not page.moved:
         page.unread = without_text(page.mime, is_empty=not page.size)
 

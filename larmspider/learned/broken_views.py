@@ -61,9 +61,9 @@ _SOFT = frozenset({"http-503", "http-408", "timeout", "slow", "reset"})
 
 
 class ViewRecord(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. ``asked`` and ``failed`` count from the view's
-    first failure on, ``row`` the failures since its last success. ``kind`` of the last failure.
-    ``broken``: the host worked while it failed."""
+    """New fields go to the end, with a default. ``asked`` and ``failed``: requests and failures
+    since the view's first failure. ``row``: failures since its last success. ``kind``: the kind of
+    the last failure. ``broken``: the view failed while its host worked."""
 
     asked: int = 0
     failed: int = 0
@@ -74,9 +74,10 @@ class ViewRecord(msgspec.Struct, array_like=True):
 
 
 class HostViews(Note):
-    """Records of one host's views that have failed, by name. ``row``: views that failed since a
-    URL of the host worked; ``blames_host``: a failure among them was about the host; ``soft``: one
-    may have been. ``spared``: failures of broken views since then."""
+    """The failed views of one host, by name. ``row``: the views that failed since a URL of the host
+    last worked. ``blames_host``: at least one of these failures was about the host itself.
+    ``soft``: at least one of them may have been about the host. ``spared``: the failures of broken
+    views in the same time."""
 
     records: dict[str, ViewRecord] = {}
     row: set[str] = set()
@@ -105,7 +106,7 @@ class HostViews(Note):
         self.probe = ""
 
     def host_works(self, but: str = "") -> None:
-        """A URL of the host worked, of another view than those that fail."""
+        """A URL of the host worked that belongs to none of the failing views."""
         for view in self.row:
             if view != but and (record := self.records.get(view)) is not None:
                 record.broken |= record.row >= BROKEN_ROW
@@ -196,7 +197,7 @@ class ViewWatch(Part):
         return len(views.row) == 1 and self._has_other(entry.host, view)
 
     def _has_other(self, host: str, view: str) -> bool:
-        """Whether a URL of another view is queued; those before it are put behind it."""
+        """Whether a URL of another view is queued. The URLs before it move behind it."""
         backend, now = self._frontier.backend, self._frontier.clock()
         looked, found = list[QueuedUrl](), False
         while not found and len(looked) < LOOK_AHEAD:
@@ -216,7 +217,7 @@ class ViewWatch(Part):
         return None if views is None else views.records.get(self._view_of(entry))
 
     def gives_up(self, entry: QueuedUrl) -> bool:
-        """Whether a URL is not retried: its view is broken, and has had its retries."""
+        """Whether a URL is not retried, because its view is broken and its retries are used up."""
         record = self._record_of(entry)
         return record is not None and record.broken and record.retries >= RETRIES
 
@@ -252,8 +253,8 @@ class ViewWatch(Part):
     # probes
 
     def wants_probe(self, host: Host) -> bool:
-        """Whether to fetch a URL that worked before anything else of the host: five failures in a
-        row were of single views, or such failures have parked the host."""
+        """Whether the host's next fetch is a URL that worked before. It is if five failures in a
+        row belonged to single views, or if such failures have parked the host."""
         if host.record.host not in self._failing or not host.worked:
             return False
         views = self._hosts.of(host.record.host)
@@ -291,7 +292,7 @@ class ViewWatch(Part):
         )
 
     def _probe_ended(self, host: Host, answer: str) -> None:
-        """After the host was judged by the answer."""
+        """Note the answer to a probe. Called after the answer has judged the host."""
         name = host.record.host
         views = self._hosts.of(name)
         self._hosts.touch(name)

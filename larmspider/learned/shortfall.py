@@ -2,7 +2,7 @@
 
     watch.saw("wiki:80", page)          # each page that is new, after the filters
     watch.refused_by_robots("wiki:80")
-    watch.lines(["wiki:80"])            # ["wiki.example says nofollow on all 1 pages; ..."]
+    watch.lines(["wiki:80"])            # ["wiki.example says nofollow on its only page; ..."]
 
 The first pages of a host show what keeps a crawl from the rest. A host with more than FEW pages has
 no line, and costs one look-up a page after LOOKED pages. The note ``shortfall wiki:80`` has the
@@ -60,8 +60,8 @@ SHOWN = 10
 
 
 class Evidence(Note):
-    """Counts of a host's first answers. ``pages`` are answers 200, ``errors`` answers
-    from 400 on by status. Links count where they lead to the same host."""
+    """Counts of a host's first answers. ``pages``: answers with status 200. ``errors``: answers
+    with a status from 400 on, by status. Only links to the same host count."""
 
     pages: int = 0
     redirects: int = 0
@@ -209,18 +209,18 @@ class Evidence(Note):
         if self.moved and self.moved >= LEAST_WALL * self.answers:
             yield (
                 f"{name} redirects {_of(self.moved, self.answers, 'URL')} to {self.moved_to}, which"
-                " is out of scope; start there, or take that host into restrict (LARM_RESTRICT)"
+                " is out of scope; start there, or add that host to restrict (LARM_RESTRICT)"
             )
         if self.robots and self.robots >= self.pages:
             yield (
-                f"robots.txt of {name} disallows {counted(self.robots, 'URL')} of those found;"
+                f"robots.txt of {name} disallows {counted(self.robots, 'found URL')};"
                 " ROBOTSTXT_OBEY=False ignores the robots.txt of every host, so set it only where"
                 " you own all hosts of the crawl; else ask the owner to allow this crawler"
             )
         if self.shells and (self.shell_at_start or self.shells >= LEAST_WALL * self.pages):
             yield (
-                f"{name} needs JavaScript on {_of(self.shells, self.pages, 'page')}, which have no"
-                " text and no links without it; render = true in LARM_SITES_FILE runs it"
+                f"{name} needs JavaScript on {_of(self.shells, self.pages, 'page')}: without it"
+                " there is no text and no link; render = true in LARM_SITES_FILE runs it"
             )
         if self.nofollow_links and self.nofollow >= most:
             yield (
@@ -288,7 +288,7 @@ class Evidence(Note):
         if self.outside:
             yield (
                 f"{name} has no link to itself, and {counted(self.outside, 'link')} out of scope,"
-                f" such as {self.outside_at}; start there as well, or take that host into restrict"
+                f" such as {self.outside_at}; start there as well, or add that host to restrict"
                 " (LARM_RESTRICT)"
             )
         if self.scripted >= most:
@@ -373,7 +373,9 @@ def _advice(kind: str) -> str:
 
 
 def _of(number: int, whole: int, what: str) -> str:
-    """``all 3 pages``, ``2 of 3 pages``"""
+    """``all 3 pages``, ``its only page``, ``2 of 3 pages``"""
+    if number >= whole == 1:
+        return f"its only {what}"
     if number >= whole:
         return f"all {number:,} {what}s"
     return f"{number:,} of {counted(whole, what)}"

@@ -84,7 +84,7 @@ MANY = 3
 
 
 def visit_of(request: Request | None) -> FetchRecord | None:
-    """The record of a URL before this Request visited it again; None for a new URL."""
+    """The record of a URL before this Request revisited it; None for a new URL."""
     lease = lease_of(request)
     return lease.entry.visit if lease is not None and lease.entry is not None else None
 
@@ -109,7 +109,7 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
 
 
 def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
-    """A Kept for a response, or for a Request that had none."""
+    """A Kept for a response, or for a Request without a response."""
     meta, answer = seen.meta, seen if isinstance(seen, Response) else None
     blob = meta.get(BLOB)
     return Kept(
@@ -228,7 +228,7 @@ class RevisitsMiddleware(WithScheduler):
         return page
 
     async def _tell_language(self, page: Page) -> bool:
-        """False if the crawl is being stopped."""
+        """Set the language of a page. Returns False if the crawl is being stopped."""
         languages: Languages | None = getattr(self.crawler.spider, "late_languages", None)
         if languages is not None and page.status == 200:
             try:
@@ -243,7 +243,8 @@ class RevisitsMiddleware(WithScheduler):
 
 
 class _Judge:
-    """One answer to a revisit; ``for_all``: everybody may see the pages of the host."""
+    """Judges one answer to a revisit. ``for_all``: whether every user may see the pages of the
+    host."""
 
     def __init__(
         self, refresh: Revisiting, lease: Lease, response: Response, *, for_all: bool = True
@@ -280,7 +281,7 @@ class _Judge:
         )
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
-        """The items for the stores; none if the page needs a second look."""
+        """The items for the stores; empty if the page has to be fetched once more."""
         is_second = self.entry.key in self.refresh.looks
         first = self.refresh.looks.pop(self.entry.key, None)
         if isinstance(item, Kept):
@@ -518,8 +519,8 @@ def _was_hidden(visit: FetchRecord) -> bool:
 
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
-    """The items for the stores if a revisit had no response: the page stays, and leaves only if
-    robots.txt demands it. The URL's end is in the lease."""
+    """The items for the stores if a revisit had no response. The page stays, unless robots.txt
+    demands its removal. The lease holds the final state of the URL."""
     scheduler, lease = scheduler_of(crawler), lease_of(request)
     assert scheduler is not None
     assert lease is not None

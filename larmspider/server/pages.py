@@ -39,7 +39,7 @@ def crawls(server: Server, request: WebRequest) -> WebResponse:
 
 
 def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = None) -> WebResponse:
-    """A crawl; ``changes``: what the typed form would change."""
+    """The page of a crawl. ``changes``: the changes that the typed form would make."""
     manager, name = server.manager, request.path["name"]
     entry = manager.entries().get(name)
     if entry is None:
@@ -144,7 +144,7 @@ def account(server: Server, request: WebRequest) -> WebResponse:
 
 
 def first(server: Server, request: WebRequest) -> WebResponse:
-    """The form of the one-time key; it is gone once there is a token."""
+    """The form for the one-time key. The page is gone once there is a token."""
     if server.tokens.can_operate():
         raise HttpError("The one-time key was used: sign in.", 410)
     return request.render(
@@ -161,7 +161,7 @@ def healthz(server: Server, _: WebRequest) -> WebResponse:
 
 
 def metrics(server: Server, _: WebRequest) -> WebResponse:
-    """For Prometheus: a row for each crawl."""
+    """The metrics for Prometheus, a row for each crawl."""
     manager = server.manager
     rows = [summary_of(manager, entry) for entry in manager.entries().values()]
     lines = []
@@ -186,7 +186,7 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
 
 
 def _secrets(server: Server, request: WebRequest) -> list[str]:
-    """The names that the form offers: none for an editor."""
+    """The names of secrets that the form offers; empty for an editor."""
     return server.secrets.names() if request.signed_in else []
 
 
@@ -199,7 +199,7 @@ def pages_of(server: Server) -> Sequence[PageView]:
         ("/manage/{name}/log/{number}", log, "", OPERATE),
         ("/manage/{name}/file", file, "", OPERATE),
         ("/failed", failed, "Failed URLs", OPERATE),
-        ("/acts", acts, "Acts", OPERATE),
+        ("/acts", acts, "Audit log", OPERATE),
         ("/users", users, "Users", OPERATE),
         ("/see", see, "See as", OPERATE),
         ("/account", account, "", SEARCH),

@@ -119,8 +119,9 @@ class Source:
 
     @property
     def is_private(self) -> bool:
-        """Whether the crawl had credentials or read files, so that its pages are not for everybody,
-        by all of its crawl.json. True also if one cannot be read, False without a crawl."""
+        """Whether the crawl had credentials or read files, according to all of its crawl.json; then
+        its pages are not for every user. True if a crawl.json cannot be read, False without a
+        crawl."""
         settings, places = None, [self.path]
         with suppress(CrawlDirError):
             settings, places = self.settings, self.crawl.places
@@ -147,12 +148,12 @@ class Source:
 
     @property
     def directories(self) -> list[Path]:
-        """Where the logs lie: one directory, or one for each worker."""
+        """The directories of the logs: one, or one for each worker."""
         return [part.path for part in self.crawl.parts]
 
     @property
     def workers(self) -> WorkerList | None:
-        """None for a crawl of one process. Some seconds old."""
+        """The workers of the crawl, some seconds old; None for a crawl of one process."""
         return self._workers.get()[0]
 
     @property
@@ -212,7 +213,7 @@ class Source:
 
     @property
     def collections(self) -> list[str]:
-        """The names of the crawls, where several are searched; else none."""
+        """The names of the crawls if several are searched; else empty."""
         return [source.name for source in self.all if source.name]
 
     def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
@@ -229,8 +230,8 @@ class Source:
         return Searcher.of_collections(found)
 
     def admits(self, url: str, reader: Reader | None) -> bool:
-        """Whether a page's access list lets a person see it, by the lists of all crawls; None: the
-        lists do not count. Raises CrawlDirError."""
+        """Whether a page's access list lets ``reader`` see it, by the lists of all crawls. True if
+        ``reader`` is None, because the lists do not count then. Raises CrawlDirError."""
         if reader is None:
             return True
         answers, is_hidden = list[bool](), False
@@ -290,8 +291,8 @@ class Source:
         ]
 
     def without_paths(self, text: str) -> str:
-        """An error of these crawls that does not say where on the machine they lie:
-        ``crawl/index: cannot be read``."""
+        """An error of these crawls without paths of this machine: ``crawl/index: cannot be
+        read``."""
         places = {source.path for source in self.all}
         for source in self.all:
             with suppress(CrawlDirError):

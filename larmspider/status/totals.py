@@ -9,7 +9,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,8 @@ from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
+from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.left import changing
 
 if TYPE_CHECKING:
@@ -39,10 +42,11 @@ _NO_SUMS = (
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """``counters`` by stats key."""
+    """``counters`` by stats key. ``paused``: whether the operator had paused the run."""
 
     runs: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
+    paused: bool = False
 
     @classmethod
     def read(cls, directory: Path) -> Self:
@@ -50,9 +54,16 @@ class Totals:
         try:
             found = json.loads((directory / TOTALS_FILE).read_text("utf-8"))
             counters = {str(key): int(value) for key, value in found["counters"].items()}
-            return cls(int(found["runs"]), counters)
+            return cls(int(found["runs"]), counters, found.get("paused") is True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls()
+
+    @classmethod
+    def of_crawl(cls, directory: Path) -> Totals:
+        """The totals of a crawl, or the sums of its workers here. Raises CrawlDirError for a folder
+        that cannot be read."""
+        workers = worker_dirs(directory)
+        return cls.together(map(cls.read, workers)) if workers else cls.read(directory)
 
     def with_run(self, counters: Mapping[str, Any]) -> Totals:
         """These and the stats of one more run."""
@@ -68,7 +79,9 @@ class Totals:
         workers, summed = list(found), cls()
         for totals in workers:
             summed = summed.with_run(totals.counters)
-        return cls(max((totals.runs for totals in workers), default=0), summed.counters)
+        runs = max((totals.runs for totals in workers), default=0)
+        paused = bool(workers) and all(totals.paused for totals in workers)
+        return cls(runs, summed.counters, paused)
 
     def since(self, before: Totals) -> Totals:
         """The counts since ``before``."""
@@ -78,8 +91,8 @@ class Totals:
 
     def write(self, directory: Path) -> None:
         """Replace the file of the directory at once. Raises OSError."""
-        content = json.dumps({"runs": self.runs, "counters": dict(self.counters)})
-        replace_file(directory / TOTALS_FILE, content.encode())
+        content = {"runs": self.runs, "counters": dict(self.counters), "paused": self.paused}
+        replace_file(directory / TOTALS_FILE, json.dumps(content).encode())
 
     def matching(self, template: str) -> dict[str, int]:
         """The counters of a key of stats.py with one part that varies, by that part, largest first.
@@ -115,19 +128,26 @@ class TotalsExtension:
         return extension
 
     def spider_opened(self) -> None:
-        self.before = Totals.read(self.directory)
+        found = Totals.read(self.directory)
+        self.before = replace(found, paused=False)
+        if found.paused:  # as a run left it that was killed
+            with suppress(OSError):
+                self.before.write(self.directory)
 
     def now(self) -> Totals:
         """The totals of all runs, including this one."""
         assert self.crawler.stats is not None
-        return self.before.with_run(self.crawler.stats.get_stats())
+        totals = self.before.with_run(self.crawler.stats.get_stats())
+        scheduler = scheduler_of(self.crawler)
+        return replace(totals, paused=scheduler is not None and scheduler.frontier.control.paused)
 
     def _write(self, totals: Totals) -> None:
         with changing(self.directory, TOTALS_FILE):  # the last time after the end of the run
             totals.write(self.directory)
 
     async def write(self) -> None:
-        """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
+        """Write the file. A full disk gives only a warning here, because no data is lost; the
+        stores end the crawl."""
         try:
             await asyncio.to_thread(self._write, self.now())
         except (OSError, CrawlDirError) as error:

@@ -103,11 +103,11 @@ class Forms(NamedTuple):
 class Canonicalizer:
     """Makes canonical forms: an instance is called with a URL; forms() gives the exact one as well.
 
-    ``rules`` say which guesses a host's canonical form is made by, and which of these are in its
-    exact form as well. ``lowercase_path=False`` is path-case: never, for all hosts, and
-    ``lowercase_exceptions`` are patterns of hosts for which it is so. ``session_ids`` are the names
-    of the parameters to drop, see session_ids.py. Raises ConfigError for patterns or names that
-    could never match.
+    ``rules``: the guesses that make a host's canonical form, and the guesses among these that its
+    exact form has, too. ``lowercase_path=False`` switches the guess path-case off for all hosts;
+    ``lowercase_exceptions`` are patterns of hosts for which it is off. ``session_ids`` are the
+    names of the parameters to drop, see session_ids.py. Raises ConfigError for patterns or names
+    that could never match.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class Disguised(NamedTuple):
 
 
 def disguised(url: str) -> Disguised | None:
-    """None unless can_ada refused ``url`` for such a host alone."""
+    """``url`` with another host, if can_ada refused it only for such a host; else None."""
     found = _URL.match(replace_escape_chars(url.strip(C0_OR_SPACE)))
     if found is None:
         return None

@@ -157,7 +157,8 @@ def _segments(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[int, str, tup
 
 
 def _fixed(segment: str) -> str:
-    """A segment before a token, as it is in the token's name: numbers and tokens vary."""
+    """The form of a segment before a token in the token's name. Numbers and tokens in it are
+    replaced, because they vary."""
     return "*" if any(map(str.isdigit, segment)) else segment.lower()
 
 

@@ -87,8 +87,8 @@ class Words:
         return cls(min(wanted)[2]) if wanted else cls()
 
     def __call__(self, text: str, **values: Any) -> str:
-        """``text``, which has to be in the table, with its values; whole numbers as people write
-        them. ``n`` chooses between "one|many"."""
+        """The translation of ``text``, which has to be in the table, with its values. Whole numbers
+        are written as the language does. ``n`` chooses between "one|many"."""
         if self.language != LANGUAGES[0]:
             text = table()["words"][text][LANGUAGES.index(self.language) - 1]
         one, several, many = text.partition("|")
@@ -119,7 +119,7 @@ class Words:
         return self._localized(formatting.count(number))
 
     def counted(self, number: int, what: str, many: str = "") -> str:
-        """As formatting.counted()."""
+        """See formatting.counted()."""
         forms = f"{{n}} {what}|{{n}} {many or what + 's'}"
         return self(forms, n=number)
 

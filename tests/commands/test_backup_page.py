@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from tests.server.test_server import first_token, serving, until
 from tests.support.crawling import PROJECT
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.console import first_token, serving, until
 from tests.support.web.crawling import endless
 
 pytestmark = pytest.mark.acceptance

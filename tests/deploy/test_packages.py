@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from tests.server.test_server import Running, first_token, until
 from tests.support.crawling import PROJECT
 from tests.support.deploy.bare import (
     ARCHIVE,
@@ -29,11 +28,12 @@ from tests.support.deploy.bare import (
 )
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.browser import Browser
+from tests.support.web.console import Running, first_token, until
 from tests.support.web.crawling import endless
 from tests.support.web.first_hit import Stopwatch, first_hit
 from tests.support.web.serving import request
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, NEEDS_BARE_DEBIAN]
+pytestmark = [pytest.mark.acceptance, NEEDS_BARE_DEBIAN]
 Servers = Callable[..., ScriptedServer]
 HOME = "var/lib/larmspider"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}

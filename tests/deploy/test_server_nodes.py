@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.test_server import QUICK, first_token, serving, until
+from tests.server.test_server import QUICK
 from tests.support.crawling import scrapy
 from tests.support.deploy.jobs import PAGES, SlowSite, everything, lines, stored
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.scrapyd import PASSWORD, Scrapyd
+from tests.support.web.console import first_token, serving, until
 
 pytestmark = pytest.mark.acceptance
 Start = Callable[..., Scrapyd]

@@ -41,7 +41,6 @@ def commands() -> str:
     return textwrap.dedent(walk.partition("\n")[2])
 
 
-@pytest.mark.long
 def test_the_commands_of_the_documentation_do_what_it_says(checkout: Path, tmp_path: Path):
     """Below a folder and on addresses of this run's own, from a copy of the project."""
     script = commands()

@@ -45,7 +45,6 @@ def crawl_until_done(site: Site, directory: Path, plan: list[Kill], **settings: 
     return crawl.report
 
 
-@pytest.mark.long
 def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -28,7 +28,6 @@ from tests.support.servers.opensearch.cluster import OpenSearchCluster
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.long,
     pytest.mark.skipif(bool(missing_programs()), reason="Java or Maven is not installed"),
 ]
 

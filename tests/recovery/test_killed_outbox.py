@@ -195,7 +195,6 @@ class Servers:
         self._running.close()
 
 
-@pytest.mark.long
 def test_receivers_have_exactly_the_pages_whatever_is_killed(
     site: Site,
     postgres: PostgresServer,
@@ -241,7 +240,6 @@ def test_receivers_have_exactly_the_pages_whatever_is_killed(
     print(f"{kills} in {crawls} crawls of {pages} pages")
 
 
-@pytest.mark.long
 def test_servers_that_were_away_have_everything_in_the_end(
     site: Site,
     postgres: PostgresServer,

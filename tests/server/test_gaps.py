@@ -9,7 +9,8 @@ import pytest
 
 from larmspider.server.config.crawl_schema import Crawl
 from larmspider.server.runs.gaps import Gaps, meetings
-from tests.server.test_server import Servers, first_token, serving, until
+from tests.server.test_server import Servers
+from tests.support.web.console import first_token, serving, until
 from tests.support.web.crawling import endless
 
 GAP = 0.4

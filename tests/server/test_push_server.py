@@ -21,9 +21,10 @@ from urllib.parse import quote
 import pytest
 
 from larmspider.workdir.pushed import Pushed, PushWatch
-from tests.server.test_server import Running, ctl, first_token, serving, until
+from tests.server.test_server import ctl
 from tests.support.crawling import scrapy
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.console import Running, first_token, serving, until
 from tests.support.web.serving import Got, request
 
 pytestmark = pytest.mark.acceptance

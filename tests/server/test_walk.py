@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.test_server import serving
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.axe import findings
 from tests.support.web.browser import Browser
+from tests.support.web.console import serving
 from tests.support.web.languages import untranslated
 
 pytestmark = pytest.mark.acceptance

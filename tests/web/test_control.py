@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.status.totals import Totals
 from tests.support.crawling import Ran, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.web.browser import Browser
@@ -41,6 +42,7 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         assert crawl.act("pause").json["done"].startswith("the crawl is paused")
         assert stands_still(crawl)
         assert crawl.gauges["paused"]
+        assert Totals.read(crawl.directory).paused
         overview = crawl.get("/").text
         assert "Paused. Running since" in overview
         assert "Not while it is paused." in overview
@@ -51,6 +53,7 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         before = crawl.gauges["pages"]
         crawl.act("resume")
         crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
+        assert not Totals.read(crawl.directory).paused
         crawl.act("stop")
         assert crawl.process.wait(120) == 0
     acts = (crawl.directory / "control.log").read_text().splitlines()

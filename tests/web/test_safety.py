@@ -174,7 +174,6 @@ def test_queries_with_payloads(site: Served, browser: Browser, target: str) -> N
     show_in_frames(site, browser, [asked(target, text) for text in PAYLOADS[3:]])
 
 
-@pytest.mark.long
 def test_searches_for_naughty_strings(site: Served, browser: Browser, naughty: list[str]) -> None:
     """A third of them in the browser, the rest in test_queries_with_naughty_strings()."""
     targets = [asked("/search?q={text}", text) for text in naughty[::3]]

@@ -267,7 +267,7 @@ def test_similar_pages_in_json(site: Served, served: Serve, tmp_path: Path) -> N
 def test_a_copy_has_the_words_marked(site: Served) -> None:
     """A link at each hit; of a PDF page by page. Nothing of the page's markup is in it."""
     page = LexborHTMLParser(site.get("/search?q=title:rotor%20siren").text)
-    link = next(a for a in page.css(".about a") if a.text() == "Cached copy")
+    link = next(a for a in page.css(".about a") if a.text() == "Stored copy")
     got = site.get(str(link.attributes["href"]))
     assert {"siren", "sirens"} & marked(got)
     found = LexborHTMLParser(got.text)

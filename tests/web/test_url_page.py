@@ -179,18 +179,18 @@ def test_the_page_names_the_rule_that_decided(
     browser.look(1280)
     for path, stage, reason in (
         ("private/plan.html", "robots", "Disallow: /private/"),
-        ("wiki/?C=M;O=A", "known-paths", ""),
+        ("wiki/?C=M;O=A", "paths to skip", ""),
         ("a/a/a/a/a/a/", "traps", ""),
     ):
         browser.open(f"{site.url}/url?u={quote(start + path, safe='')}")
         verdict = browser.text("#verdict")
-        word = "Refused" if stage == "robots" else "Rejected"
-        assert verdict.startswith(f"{word} by"), (path, verdict)
-        assert stage in verdict.replace("_", "-"), (path, verdict)
+        word = "Refused by" if stage == "robots" else "Rejected at"
+        assert verdict.startswith(f"{word} "), (path, verdict)
+        assert stage in verdict, (path, verdict)
         assert reason in verdict
-        assert stage in browser.text("tr[aria-current]").replace("_", "-")
+        assert stage in browser.text("tr[aria-current]")
     browser.open(f"{site.url}/url?u={quote('http://elsewhere.invalid/', safe='')}")
-    assert "Rejected by scope" in browser.text("#verdict")
+    assert "Rejected at “scope”" in browser.text("#verdict")
     assert browser.errors() == []
 
 
@@ -215,7 +215,7 @@ def test_an_unknown_url_is_explained_too(served: Callable[..., Served], demo_cra
     """And what is not a URL at all."""
     site = served(demo_crawl)
     assert "no page that it read links here" in site.get(f"/url?u={seed(demo_crawl)}nowhere").text
-    assert "Rejected by normalize" in site.get("/url?u=mailto:a@b").text
+    assert "Rejected at “valid address”" in site.get("/url?u=mailto:a@b").text
     assert site.get("/url").status == 200
 
 

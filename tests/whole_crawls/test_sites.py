@@ -443,7 +443,6 @@ def pages(seeds: list[str]) -> Iterator[str]:
         yield f"/hosts/{parts.hostname}:{parts.port}"
 
 
-@pytest.mark.long
 def test_no_secret_shows_anywhere(crawled: tuple[Path, Ran, list[str]]) -> None:
     """And the crawl did use them all: what they open is stored, and what refuses them was asked."""
     folder, ran, seeds = crawled

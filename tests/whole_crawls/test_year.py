@@ -16,7 +16,6 @@ DAYS, EVERY = 40, 2
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.long,
     pytest.mark.skipif(
         compiler() is None, reason="there is no C compiler (Debian packages gcc, libc6-dev)"
     ),

@@ -79,7 +79,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield found
 
 
-@pytest.mark.long
 def test_more_than_one_worker_has_stored_pages(both: Both) -> None:
     """Else the rest of these tests proves little."""
     shards = open_crawl(both.many / "crawl").parts

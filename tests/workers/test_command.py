@@ -140,7 +140,6 @@ def test_the_same_command_goes_on_and_another_is_refused_once(
     assert stored(folder / "crawl") == before
 
 
-@pytest.mark.long
 def test_fresh_starts_over_for_all(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

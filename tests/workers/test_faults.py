@@ -30,7 +30,6 @@ def seed_of(request: pytest.FixtureRequest) -> int:
     return request.config.getoption("--kill-seed") or random.randrange(1 << 30)
 
 
-@pytest.mark.long
 def test_whatever_happens_to_workers_and_redis(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -58,7 +57,6 @@ def test_whatever_happens_to_workers_and_redis(
     print(f"{runs} crawls, 0 pages lost, 0 stored twice; {dict(done)}; restarts {dict(ended)}")
 
 
-@pytest.mark.long
 def test_redis_loses_its_last_second_under_load(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -21,7 +21,6 @@ from tests.support.workers.hosts import Hosts
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     REDIS_SERVER is None, reason="redis-server is not installed (Debian package redis-server)"
 )

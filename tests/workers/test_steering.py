@@ -115,7 +115,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                     process.kill()
 
 
-@pytest.mark.long
 def test_each_worker_serves_at_a_port_of_its_own(running: Running) -> None:
     """With the token of all, which lies in LARM_DIR."""
     assert len({urlsplit(url).port for url, _ in running.noted()}) == NUMBER

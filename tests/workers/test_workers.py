@@ -30,7 +30,6 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
         yield crew
 
 
-@pytest.mark.long
 def test_one_joins_one_is_killed_and_one_is_stopped_in_one_run(crew: Crew) -> None:
     """One is killed and one is stopped for longer than its lease; both come back."""
     crew.start("w1", "w2", "w3")

@@ -15,8 +15,8 @@ MOST_NAMED = 1_000
 
 
 class Damage(NamedTuple):
-    """``at``: the byte in the file, None for the whole of it. ``mend``: the command that mends it
-    where --repair does not."""
+    """``at``: the offset of the damage in the file, None for the whole file. ``mend``: the command
+    that mends the damage if --repair does not."""
 
     file: Path
     what: str
@@ -38,19 +38,14 @@ class Damage(NamedTuple):
 class Findings:
     """The findings of one directory.
 
-    due         URLs of pages to be fetched again, by key
-    holes       where lines of a log are damaged
-    short       files that lack committed bytes, and their lengths
-    warc_short  WARC files that lack their end: the end of their last whole record, and their length
-    warc_lost   the beginnings of unreadable records and their sizes, by WARC file; size 0: gone
-    gone        files to remove
-    unsummed    files whose checksums no longer fit
-    manifest    crawl.json as it should be
-    restored    files of rules, and where to find them
-    rewritten   small files, and what the last run left in them
-    foreign     files with checksums of their own that are whole, and not as the last run left them
-    strange     WARC indexes that are not as the last run left them
-    cdxj        WARC files whose indexes are written again
+    due URLs of pages to be fetched again, by key holes places of damaged lines, by log short files
+    that lack committed bytes, and their lengths warc_short WARC files that lack their end: the end
+    of their last whole record, and their length warc_lost the beginnings of unreadable records and
+    their sizes, by WARC file; size 0: gone gone files to remove unsummed files whose checksums no
+    longer fit manifest crawl.json as it should be restored files of rules, and where to find them
+    rewritten small files, and what the last run left in them foreign files with checksums of their
+    own that are whole, and not as the last run left them strange WARC indexes that are not as the
+    last run left them cdxj WARC files whose indexes are written again
     """
 
     path: Path

@@ -89,8 +89,8 @@ def _pages_elsewhere(
     partition_of: Callable[[bytes], int],
     known: Container[str],
 ) -> Counter[str]:
-    """Pages by the worker that has them, of workers that are not known. Who committed last in a
-    partition tells: another worker's copy of it may be an old one."""
+    """The pages of unknown workers, by worker. Only the worker that committed last in a partition
+    is asked, because the copies of other workers may be old."""
     pages: Counter[str] = Counter()
     for path in parts:
         own = owners.get(path.name, ())
@@ -104,7 +104,7 @@ def _pages_elsewhere(
 
 
 def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
-    """Say how the crawl in Redis differs from the workers' directories; "": not at all."""
+    """How the crawl in Redis differs from the workers' directories; "" if it does not differ."""
     for path in parts:
         if (path / "frontier" / "data.mdb").exists():
             with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:

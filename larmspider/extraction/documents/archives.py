@@ -47,8 +47,8 @@ _UNKNOWN_METHOD = "its compression is not supported"
 
 
 class _Xz(io.RawIOBase):
-    """An xz file, unpacked as it is read. Zeros may stand between its streams (xz 1.2, 2.2), which
-    ``lzma.open`` takes for the end."""
+    """An xz file, unpacked as it is read. Zeros may separate its streams (xz 1.2, 2.2);
+    ``lzma.open`` would take them for the end."""
 
     def __init__(self, packed: io.BytesIO) -> None:
         self._packed, self._stream = packed, lzma.LZMADecompressor()
@@ -66,7 +66,8 @@ class _Xz(io.RawIOBase):
                 return data
 
     def _next_stream(self) -> bytes:
-        """The first bytes of the stream; none at the end, and if it is not a stream."""
+        """The first bytes of the next stream; b"" at the end of the file, and if no stream
+        follows."""
         packed = self._stream.unused_data
         while not (packed := packed.lstrip(b"\0")):
             if not (packed := self._packed.read(_PIECE)):

@@ -64,8 +64,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _package(archive: ZipReader, names: dict[str, str]) -> str:
-    """The package document: which the container names, else the first there is. Raises Unread.
-    ``names``: of the members, by themselves in lower case."""
+    """The package document that the container names, else the first package document. Raises
+    Unread. ``names``: the names of the members, by their lower-case form."""
     found = ""
     if container := names.get(_CONTAINER.lower()):
         roots = parse_xml(archive.read(container)).iter("{*}rootfile")

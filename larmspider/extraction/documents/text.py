@@ -146,5 +146,5 @@ def _strings(value: Any) -> list[str]:
 
 
 def _joined(value: Any) -> str:
-    """A text, which notebooks may keep as a list of its lines."""
+    """A text of a notebook, which may be stored as a list of its lines."""
     return value if isinstance(value, str) else "".join(_strings(value))

@@ -93,7 +93,7 @@ def _utf_8(raw: bytes) -> str | None:
 
 
 def _unicode_path(info: zipfile.ZipInfo, raw: bytes) -> str | None:
-    """The field 0x7075, None if it is missing, or of another name."""
+    """The field 0x7075; None if it is missing or belongs to another name."""
     extra = info.extra
     while len(extra) >= 4:
         tag, size = struct.unpack_from("<HH", extra)

@@ -317,7 +317,7 @@ def _names(attributes: Attributes) -> dict[str, str | None]:
 
 
 def is_permalink(attributes: Attributes, text: str) -> bool:
-    """Whether a link with this text is a heading's link to itself, which is not text."""
+    """Whether a link with this text is a heading's link to itself, and therefore not text."""
     return (
         len(text) <= _LONGEST_PERMALINK
         and text.strip() in _PERMALINKS
@@ -510,7 +510,7 @@ class _Stretch:
 
 
 def _parted(marked: str) -> list[str]:
-    """Texts and marks in turn, 8 us for 5 KB; an expression takes 35."""
+    """Texts and marks alternately. Takes 8 us for 5 KB; a regular expression takes 35 us."""
     places = []
     for mark in _MARKS:
         at = marked.find(mark)
@@ -525,7 +525,7 @@ def _parted(marked: str) -> list[str]:
 
 
 def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
-    """``pieces`` are texts and marks in turn."""
+    """``pieces`` are texts and marks, alternately."""
     opened: list[str] = []
     number = dict.fromkeys(_MARKS[:-1], 0)
     mains: tuple[int, ...] = ()

@@ -206,9 +206,10 @@ def _instead_of_utf_8(body: bytes) -> str:
 
 
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of a body that is not UTF-8 and is called ``charset``. It is ``charset`` unless
-    one in 20 of its characters, one in 5 with two bytes a character, is none there, or it is in the
-    Windows code page of the same letters. One in 20 is enough where a guess reads all of it."""
+    """The charset of a body that is not UTF-8 and whose declared charset is ``charset``. A guess
+    replaces ``charset`` if 1 in 20 of the characters (1 in 5 with two bytes a character) is invalid
+    in it, or if the body is in the Windows code page for the same letters. With two bytes a
+    character, 1 in 20 suffices if the guessed charset can read all of it."""
     start = max(0, error.start - _BEFORE)
     sample = body[start : start + SAMPLE_BYTES]
     text = _decode_as(sample, charset)
@@ -388,7 +389,7 @@ def _xml_declaration(head: bytes) -> str | None:
 
 
 def _detector() -> Callable[[bytes], str | None]:
-    """chardetng, the detector of Firefox, if it is installed (the extra ``charset``), or
+    """chardetng, the detector of Firefox, if the extra ``charset`` is installed; else
     charset-normalizer, which is right less often."""
     try:
         from chardetng_py import detect
@@ -424,7 +425,7 @@ def guess(body: bytes, error: UnicodeDecodeError) -> str:
 
 @cache
 def _by_codec() -> dict[str, str]:
-    """Names by Python's, which detectors give: cp874 is windows-874, the Thai one."""
+    """The WHATWG name for a Python name, as detectors return it: cp874 is windows-874 (Thai)."""
     encodings = map(webencodings.lookup, sorted(set(LABELS.values())))
     names = {encoding.codec_info.name: encoding.name for encoding in encodings}
     return names | {"euc_kr": "euc-kr", "tis-620": "windows-874"}

@@ -134,8 +134,8 @@ class Canaries:
         return found
 
     def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
-        """ "" if the host is well by the visits of this run; else why its pages wait. ``is_well``:
-        whether the page ``key`` was there."""
+        """ "" if the visits of this run show that the host works; else why its pages wait.
+        ``is_well``: whether the page ``key`` was there."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
         if mine.canaries is None:
             self.begin(host, mine.visited | {key: is_well})
@@ -159,7 +159,7 @@ class Canaries:
         return ""
 
     def _has_gone_over(self, move: HostMove) -> bool:
-        """Whether most pages of a host have left for a new host that is well in this run. The old
+        """Whether most pages of a host have moved to a new host that works in this run. The old
         pages that remain are not on the new host, and none of them is a canary."""
         new = self._notes.visits.get(move.to)
         answers = [] if new is None else list(new.visited.values())
@@ -173,8 +173,8 @@ class Canaries:
         self._schedule(host, asked, FIRST)
 
     def find(self, host: str) -> list[bytes]:
-        """The keys of the start page, which has the smallest depth, and of the pages with the most
-        links to them; among equals, pages near the start page. 20 us a page."""
+        """The keys of the start page (the page with the smallest depth) and of the pages with the
+        most links to them. Among equals, pages near the start page win. 20 us a page."""
         first: list[tuple[int, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []
         prefix = host_prefix(host)[:4]

@@ -92,14 +92,15 @@ def stands_for(target: FetchRecord | None) -> bool:
 
 
 def is_seen_since(target: FetchRecord, redirects_since: float) -> bool:
-    """Whether the target of a redirect was visited since the page redirects there. A visit before
-    that says nothing: the target may redirect back by now."""
+    """Whether the target of a redirect was visited after the page began to redirect there. An
+    earlier visit proves nothing, because the target may redirect back by now."""
     return target.time >= redirects_since - SAME_RUN_SECS
 
 
 def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
-    """The hosts to which a host has moved, by its canaries, the start page first: the one that the
-    start page has now, and the others where that one has half of the canaries or less.
+    """The hosts to which a host has moved, according to its canaries (the start page first): the
+    host of the start page's target. The other targets' hosts follow if that host has at most half
+    of the canaries.
 
     >>> moved_to([Successor("b:80", b"1"), Successor("c:80", b"2"), Successor("b:80", b"3")])
     ('b:80',)

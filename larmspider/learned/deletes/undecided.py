@@ -81,7 +81,7 @@ class UndecidedPages:
     def keeps(
         self, entry: QueuedUrl, seen: Observation, reason: str, since: float, now: float
     ) -> None:
-        """A visit has not shown a stored page, which stays for now, since a time (0.0: now)."""
+        """Note that a page stays for now, although it was not found since a time (0.0: now)."""
         mine, kept = self._notes.visits.of(entry.host), self._notes.kept.of(entry.host)
         before = kept.undecided.get(entry.key)
         if before is None and len(kept.undecided) >= MAX_WAITING:
@@ -149,8 +149,8 @@ class UndecidedPages:
         return one is not None and (one.seen == seen or seen in TABLE)
 
     def waiting(self, host: str, now: float) -> int:
-        """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
-        those that are not decided for long, too."""
+        """Number of pages of a host that wait for the operator, as in ``scrapy deletes``. It
+        includes pages that have been undecided for long."""
         kept = self._notes.kept.get(host) or HostDeletes()
         undecided = (
             key

@@ -191,7 +191,8 @@ class Revisiting(Part):
         """Nothing is known before a page of the host is visited."""
 
     def _clock_was_set_back(self, last: float, now: float) -> None:
-        """Tell the operator; the next run compares with the clock of this one."""
+        """Tell the operator that the clock was set back. The next run compares its clock with this
+        run's clock."""
         days = counted(round((last - now) / DAY), "day")
         text = (
             f"The clock was set back: the last run began or ended {days} later, on"
@@ -313,7 +314,7 @@ class Revisiting(Part):
                 self._plan.make_due([(key, CONFIRM, visit) for key, visit in pages])
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
-        """In a run that visits all that match."""
+        """Whether a run that visits all matching pages visits this one."""
         if is_refused(visit) or visit.due == ASKED:
             return False
         is_done = self._since <= visit.time <= self.clock()  # later: by a clock that was set back
@@ -379,8 +380,8 @@ class Revisiting(Part):
         return Purpose.SECOND_LOOK if due in (ASKED, CONFIRM) and not is_asked else Purpose.VISIT
 
     def doubt(self, names: Iterable[str]) -> list[str]:
-        """See signals.in_doubt. Who has the host now, of many workers, hears of those that this one
-        has stored."""
+        """See signals.in_doubt. If another worker owns a host now, that worker learns which of
+        these pages this worker has stored."""
         unknown, entries = [], list[QueuedUrl]()
         for name in names:
             visit = self._frontier.backend.visit(key := url_key(name))
@@ -462,10 +463,10 @@ class Revisiting(Part):
         restless: bool = False,
         target: str = "",
     ) -> Decision:
-        """Judge a visit. ``record``: the new version's, or the old one if the page stays as it is.
-        ``changed_at``: the page's own time of its change. ``restless``: it changes at each visit
-        without a new word, which says nothing about the time of its next visit.
-        ``target``: the exact form of the URL that it redirects to."""
+        """Judge a visit. ``record``: the record of the new version, or the old record if the page
+        is unchanged. ``changed_at``: the time of the change according to the page. ``restless``:
+        the page changes at each visit without a new word, so the change does not affect the time of
+        the next visit. ``target``: the exact form of the URL that it redirects to."""
         before = entry.visit
         assert before is not None
         self.visited += 1
@@ -542,7 +543,7 @@ class Revisiting(Part):
     def delete(
         self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, target: str = ""
     ) -> Removed | str:
-        """A page is gone: what the stores are to be told; why it stays, where it may not go.
+        """Decide about a page that is gone. Returns the item for the stores, or why the page stays.
         ``target``: the exact form of the URL that it has moved to."""
         is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
@@ -577,8 +578,9 @@ class Revisiting(Part):
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
 
     def _has(self, exact: str) -> bool:
-        """Whether a page is known to be stored, and was there at its last visit. Another worker's
-        pages are not known: their records are in its memory, and Redis has no text of them."""
+        """Whether a page is stored and was there at its last visit, as far as this worker knows. It
+        does not know the pages of other workers: their records are in the other workers' memory,
+        and Redis does not hold their text."""
         key = url_key(exact)
         if not self._frontier.is_own(key):
             return False
@@ -626,8 +628,9 @@ class Revisiting(Part):
             self.look_at(target)
 
     def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
-        """Whether a visit has found the target since the page redirects there: it may redirect
-        back by now. True for a target without a record, which was merged."""
+        """Whether a visit has found the target after the page began to redirect there. Without such
+        a visit the target may redirect back by now. True for a target without a record, because it
+        was merged."""
         there, page = self.record_of(target), entry.visit
         if there is None or page is None:
             return True
@@ -685,7 +688,7 @@ class Revisiting(Part):
         self._hosts.forget(host)
 
     def validators_for(self, entry: QueuedUrl) -> dict[str, str]:
-        """The headers that make the visit a conditional one; none for a second look."""
+        """The headers that make the visit conditional; empty for a second fetch of a page."""
         if entry.visit is None or entry.key in self.looks:
             return {}
         return self.known(entry.host).validators.ask(entry.visit)
@@ -693,8 +696,9 @@ class Revisiting(Part):
     # signals
 
     def signalled(self, pages: Sequence[tuple[bytes, FetchRecord]], precision: float) -> None:
-        """A site says that these pages have changed since they were visited, and is right so often:
-        they are due at once, before all others, where that is worth a visit."""
+        """A site says that these pages have changed since their last visit. If that is worth a
+        visit, given the share of its statements that were right, the pages are due at once, before
+        all others."""
         items, hosts = [], set()
         for key, visit in pages:
             host = host_of(visit.url)
@@ -758,6 +762,6 @@ def is_lost(visit: FetchRecord) -> bool:
 
 
 def asked_at(visit: FetchRecord) -> float:
-    """When a page is due in a run that visits all: those near the seeds first, as in a first crawl,
-    so that a new page is found by the shortest way."""
+    """When a page is due in a run that visits all pages. Pages near the seeds come first, as in a
+    first crawl, so that a new page is found by the shortest way."""
     return ASKED - max(0, 400 - visit.depth) / 1000

@@ -226,13 +226,13 @@ class TrapWatch(Part):
         return [
             f"{host.removesuffix(':80').removesuffix(':443')} answers 200 with one text to"
             f" {counted(said.pages, 'URL')} that had nothing new, such as {said.url}:"
-            f' "{said.begins}"; look whether that is an error'
+            f' "{said.begins}"; check whether that is an error'
             for host, said in found
             if said is not None
         ]
 
     def _read_names(self) -> bool:
-        """True: the operator has changed the file."""
+        """Read the operator's file again. Returns whether it has changed."""
         if self._not_traps is None:
             return False
         try:
@@ -336,8 +336,8 @@ class TrapWatch(Part):
         return f"URLs {record.text} {what}: {record.in_words()}"
 
     def _saw_links(self, entry: QueuedUrl, page: Page, met: Met, known: _Known) -> str:
-        """Whether the pages of the class lead to new URLs of the class without end. Returns as
-        saw()."""
+        """Note the links of a page: the pages of its class may lead to new URLs of the class
+        without end. Returns what saw() returns."""
         start = f"{'/'.join(page.url.split('/', 3)[:3])}/"
         new = [
             link.normalized
@@ -367,8 +367,8 @@ class TrapWatch(Part):
         return ""
 
     def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
-        """The share of the page that is new; it may be a ``view`` of the one it was found on. None
-        for a redirect to one that is new, and judged itself."""
+        """The share of the page that is new. The page may be a ``view`` of the page with the link
+        to it. None for a redirect to a new page, because that page is judged itself."""
         if page.status != 200:
             first = page.links[:1]
             leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
@@ -403,7 +403,7 @@ class TrapWatch(Part):
         return not spent and bool(self._opening)
 
     def work(self, now: float) -> bool:
-        """Hand some held URLs out again. False: there were none."""
+        """Hand some held URLs out again. Returns False if there were none."""
         backend = self._frontier.backend
         for host in list(self._opening):
             known = self._hosts.of(host)
@@ -430,8 +430,8 @@ def _may_be_error(page: Page) -> bool:
 
 
 def _view_of(page: Page, met: Met, traps: HostTraps) -> str:
-    """The URL of the page that this page may be a view of, or "". On hosts whose views are by path,
-    /page/7/print is one of /page/7, if other pages have such a segment."""
+    """The URL of the page of which this page may be a view, or "". On hosts that have views by
+    path, /page/7/print is a view of /page/7 if other pages have such a segment, too."""
     if traps.has_no_parameters and traps.repeats:
         if met.named and page.url.startswith(f"{page.from_page}/"):
             return page.from_page

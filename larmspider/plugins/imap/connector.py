@@ -229,7 +229,7 @@ class ImapConnector:
     # rights
 
     def _list_of(self, session: _Session, own: str) -> AccessList:
-        """Who may read a mailbox. Raises UnreadableError."""
+        """The access list of a mailbox. Raises UnreadableError."""
         owner = f"user:{session.user}"
         if not session.client.has_capability("ACL"):
             return AccessList.simple([owner])

@@ -70,7 +70,8 @@ class Begun(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Who has signed in, the session at the provider, and the page that was wanted."""
+    """The person who has signed in, the session at the provider, and the page that the person
+    wanted."""
 
     name: str
     principals: frozenset[str]

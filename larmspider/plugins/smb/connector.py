@@ -115,7 +115,7 @@ class Place(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a place really lies: in a tree, by its path there, over these shares. ``root``: the
+    """The real place of a URL: a tree, the path in it, and the shares on the way. ``root``: the
     folder of the tree to which a DFS link leads, "" for all of it."""
 
     link: Link
@@ -541,7 +541,7 @@ class SmbConnector:
     # servers
 
     def _spot(self, place: Place) -> Spot:
-        """Where a place lies, over DFS links. Raises StatusError, LostError, SignInError, and
+        """The real place, over DFS links. Raises StatusError, LostError, SignInError, and
         Unavailable or DeniedAddress for a link whose targets are away."""
         return self._follow(place.server, place.port, place.share, place.path)
 

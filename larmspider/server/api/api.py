@@ -22,6 +22,7 @@ from larmspider import stats
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.files import is_locked
+from larmspider.formatting import utc
 from larmspider.learned.deletes.notes import Notice
 from larmspider.server.api import api_types as types
 from larmspider.server.api import search as api_search
@@ -39,7 +40,7 @@ from larmspider.server.api.push import (
 )
 from larmspider.server.api.rate import Rate
 from larmspider.server.config.crawl_file import CrawlFileError, Problem
-from larmspider.server.config.crawl_schema import WRITABLE, Crawl
+from larmspider.server.config.crawl_schema import WRITABLE
 from larmspider.server.config.scope_check import scope_warnings
 from larmspider.server.config.secrets import Secrets
 from larmspider.server.home import CrawlEntry
@@ -57,7 +58,6 @@ from larmspider.web.reader import MAX_NAME, Reader
 from larmspider.web.request import WebRequest
 from larmspider.web.site import SITE, address_of, may_search, proof_of
 from larmspider.web.tries import network_of, tried_too_often
-from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import LOCK, MANIFEST
 
 BASE = "/api/v1"
@@ -154,13 +154,14 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
     state = manager.state_of(entry.name)
     directory = manager.directory_of(entry)
     run_state, totals = _facts(manager, entry, directory)
+    standing, sentence = _standing(manager, entry, run_state, totals)
     counters = totals.counters
     last = state.runs[-1] if state.runs else None
     crawl = entry.crawl
     return types.CrawlAnswer(
         name=entry.name,
-        state=_state(manager, entry, run_state.state),
-        sentence=_sentence(run_state, entry.crawl),
+        state=standing,
+        sentence=sentence,
         problem=entry.problem,
         schedule="" if crawl is None else crawl.schedule.run,
         next_run=manager.next_run(entry) or 0.0,
@@ -173,17 +174,46 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
     )
 
 
-def _sentence(state: RunState, crawl: Crawl | None) -> str:
-    if crawl is not None and crawl.run.nodes:
-        return f"It runs on {', '.join(crawl.run.nodes)}: the pages are there."
-    return state.sentence if state.state is not State.NONE else "Not begun yet."
+def _standing(
+    manager: Manager, entry: CrawlEntry, on_disk: RunState, totals: Totals
+) -> tuple[str, str]:
+    """The state of a crawl, and a sentence about it."""
+    state, crawl = manager.state_of(entry.name), entry.crawl
+    sentence = on_disk.sentence if on_disk.state is not State.NONE else "Not begun yet."
+    nodes = crawl.run.nodes if crawl is not None else []
+    if nodes:
+        sentence = f"It runs on {', '.join(nodes)}: the pages are there."
+    if entry.name in manager.running:
+        if state.paused_for_disk:
+            return "paused", f"Paused. {manager.disk_full}"
+        if totals.paused:
+            return "paused", f"Paused. {sentence}"
+        if nodes or on_disk.state is State.RUNNING:
+            return "running", sentence
+        began = utc(state.run.began) if state.run is not None else ""
+        if on_disk.state is State.ENDED and on_disk.ended >= began:
+            return "stopping", sentence
+        return "running", "It starts."
+    if crawl is None:
+        return "broken", sentence
+    if state.queued:
+        return "waiting", sentence
+    if on_disk.state is State.RUNNING:
+        return "running elsewhere", sentence
+    if state.runs and state.runs[-1].outcome == STOPPED:
+        return "ended", sentence
+    if state.runs and nodes:
+        return "killed" if state.runs[-1].outcome == "killed" else "ended", sentence
+    if on_disk.state is State.KILLED:
+        return "killed", f"It was killed; it began at {on_disk.began}."
+    return {State.ENDED: "ended"}.get(on_disk.state, "new"), sentence
 
 
 def _facts(manager: Manager, entry: CrawlEntry, directory: Path) -> tuple[RunState, Totals]:
     """The state and the counts of a crawl's directory, read again where its files have changed:
     0.2 ms a crawl."""
     if entry.crawl is not None and entry.crawl.run.workers > 1:
-        return RunState.of(directory), _totals(directory, entry.crawl)
+        return RunState.of(directory), Totals.of_crawl(directory)
     files = (directory / MANIFEST, directory / TOTALS_FILE)
     seen = directory, *map(_stamp, files), is_locked(directory / LOCK)
     known = manager.facts.get(entry.name)
@@ -199,29 +229,6 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _totals(directory: Path, crawl: Crawl | None) -> Totals:
-    if crawl is None or crawl.run.workers == 1:
-        return Totals.read(directory)
-    return Totals.together(map(Totals.read, worker_dirs(directory)))
-
-
-def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
-    state = manager.state_of(entry.name)
-    if entry.name in manager.running:
-        return "paused" if state.paused_for_disk else "running"
-    if entry.crawl is None:
-        return "broken"
-    if state.queued:
-        return "waiting"
-    if on_disk is State.RUNNING:
-        return "running elsewhere"
-    if state.runs and state.runs[-1].outcome == STOPPED:
-        return "ended"
-    if state.runs and entry.crawl.run.nodes:
-        return "killed" if state.runs[-1].outcome == "killed" else "ended"
-    return {State.KILLED: "killed", State.ENDED: "ended"}.get(on_disk, "new")
 
 
 async def crawls(call: Call) -> types.CrawlList:

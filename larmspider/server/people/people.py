@@ -93,7 +93,8 @@ class ServerPeople(People):
 
     @classmethod
     def open(cls, home: Path, users: Users, settings: ServerSettings) -> Self:
-        """With the plugins that the settings name. Raises ConfigError."""
+        """Open the people of a server, with the plugins that the settings name. Raises
+        ConfigError."""
         secrets = Secrets(home, settings.secrets)
         directory = provider = None
         if settings.ldap is not None:
@@ -110,7 +111,7 @@ class ServerPeople(People):
 
     @property
     def inside(self) -> Self:
-        """For the pages of a crawl below the server, which only operators read."""
+        """The people for the pages of a crawl below the server, which only operators read."""
         found = copy.copy(self)
         found._is_outside = False
         return found
@@ -191,8 +192,9 @@ class ServerPeople(People):
         return Identity(name, self.roles.scope_of(self.expanded(principals)), principals, mark)
 
     async def renew(self, guard: Guard) -> None:
-        """Look up the people whom the directory has signed in: groups and roles change, and the
-        sessions of people who are gone end. While the directory is away all stays as it is."""
+        """Look up again the people whom the directory has signed in. Their groups and roles are
+        updated, and the sessions of people who have left end. While the directory is away nothing
+        changes."""
         if self.directory is None:
             return
         for name in guard.names(DIRECTORY):

@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Subject(NamedTuple):
-    """The user whom an act changes; ``role``: of a new user, or the new one."""
+    """The user whom an act changes. ``role``: the role of a new user, or the new role of a user."""
 
     name: str
     role: str = ""
@@ -80,7 +80,7 @@ def _note(server: Server, by: By, act: str, what: str) -> None:
 
 
 def described(reader: Reader, source: str) -> str:
-    """A person for the audit log, which cuts long lines."""
+    """The name of a person for the audit log, which cuts long lines."""
     return f"{reader.name}: {source}; {', '.join(sorted(reader.principals))}"
 
 

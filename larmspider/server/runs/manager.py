@@ -60,7 +60,7 @@ Act = Callable[[Path, str], Awaitable[None]]
 
 
 async def _no_act(_: Path, __: str) -> None:
-    """For tests without crawls."""
+    """Does nothing, for tests without crawls."""
 
 
 class Manager:
@@ -76,7 +76,7 @@ class Manager:
         judge: Callable[[Path, Path, Run, int], tuple[str, str]] = judge,
         waits: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``waits``: whether pushed documents wait in the directory of a collection."""
+        """``waits`` returns whether pushed documents wait in the directory of a collection."""
         self.home, self.settings = home, settings
         self._launcher, self._clock, self._act, self._free = launcher, clock, act, free
         self._judge, self._waits = judge, waits or PushWatch().waits
@@ -105,7 +105,8 @@ class Manager:
         return found
 
     def state_of(self, name: str) -> CrawlRuns:
-        """Also for threads: the first one that reads it decides which object it is."""
+        """The state of a crawl. Threads may call it; the first thread that reads a state makes its
+        object."""
         found = self._states.get(name)
         if found is None:
             found = self._states.setdefault(name, read_runs(self.home.runs_of(name)))
@@ -364,7 +365,7 @@ class Manager:
         if free < limit and not self.disk_full:
             self.disk_full = (
                 f"{size(free)} of disk are free, less than min_free_bytes ({size(limit)}): crawls"
-                " are paused, and none begins"
+                " are paused, and none begins."
             )
             logger.warning("%s", self.disk_full)
         elif self.disk_full and free >= limit * _ENOUGH:
@@ -376,6 +377,8 @@ class Manager:
                 continue
             entry = self._entries.get(name)
             directory = self.home.directory_of(name, entry.crawl if entry else None)
+            if self.disk_full and Totals.of_crawl(directory).paused:
+                continue  # by an operator: room on the disk is no reason to resume it
             try:
                 await self._act(directory, "pause" if self.disk_full else "resume")
             except LarmspiderError as error:

@@ -142,7 +142,7 @@ def _refresh_tables(status: Status) -> dict[str, dict[str, int]]:
 
 
 def _outbox_tables(status: Status) -> dict[str, dict[str, int]]:
-    """None for a crawl without receivers."""
+    """The tables of receivers; None for a crawl without receivers."""
     if not status.outbox:
         return {}
     waiting = {

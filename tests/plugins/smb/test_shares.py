@@ -26,7 +26,7 @@ from larmspider.search.searcher import Searcher
 from tests.support.crawling import environment, records
 from tests.support.servers.samba import Samba, needs_samba
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, needs_samba]
+pytestmark = [pytest.mark.acceptance, needs_samba]
 
 READ, DENY = "ALLOWED/OI|CI/READ", "DENIED/OI|CI/READ"
 EVERYONE, USERS, CREATOR = "S-1-1-0", "S-1-5-11", "S-1-3-0"

@@ -210,8 +210,8 @@ def _replace(element: Any, text: str) -> None:
 
 
 def _blocks(root: Any, apart: list[Any]) -> Iterator[tuple[Any, str]]:
-    """Outer paragraphs and headings, with their text. Each comes before the elements that were
-    taken out of it; these are appended to ``apart``."""
+    """Outer paragraphs and headings, with their text. Elements that are taken out of a block are
+    appended to ``apart``; the block comes before them."""
     inner = set(_NESTED(root))
     outer = {
         above for one in chain(root.iter(*_APART), inner) for above in one.iterancestors(*_BLOCKS)
