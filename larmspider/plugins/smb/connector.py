@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import bisect
 import re
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -157,9 +159,9 @@ class SmbConnector:
         self._deny = deny or DenyAddresses(())
         self.sites, self.limits = sites, limits
         self.known: dict[Any, AccessList] | None = None
-        self._shares = shares or {}
+        self._shares = {_share_key(url): one for url, one in (shares or {}).items()}
         self._listings: dict[str, _Listing] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[str, str], tuple[float, int]] = {}
         self._referrals: list[Referral] = []
         self._lists: dict[str, tuple[float, AccessList | str]] = {}
         self._keeping = threading.Lock()
@@ -174,7 +176,7 @@ class SmbConnector:
                     f'{name}: {url:.80}: expected shares with principals, as {{"smb://nas/share/":'
                     ' ["authenticated"]}'
                 )
-            shares[place.root.casefold()] = AccessList.simple(principals)
+            shares[place.root] = AccessList.simple(principals)
         return cls(
             Sites.from_settings(settings),
             Limits.from_settings(settings),
@@ -203,11 +205,16 @@ class SmbConnector:
         if place is None or (place.share == "robots.txt" and not place.names):
             return Answer(404)
         try:
-            if place.is_folder:
-                return self._again(lambda: self._list(place, url))
-            return self._again(lambda: self._file(place, url, asked, blobs))
-        except StatusError as error:
-            return self._refused(place, error.status)
+            try:
+                if place.is_folder:
+                    return self._again(lambda: self._list(place, url))
+                return self._again(lambda: self._file(place, url, asked, blobs))
+            except StatusError as error:
+                return self._refused(place, error.status)
+        except StatusError as error:  # about the share of a missing file
+            raise errors.Unavailable(f"{printable(place.root)}: {error}") from None
+        except (struct.error, UnicodeError) as error:
+            raise errors.BadResponse(f"{place.server}: a damaged answer: {error}") from None
         except LostError as error:
             raise errors.ConnectionLost(f"{place.server}: the connection ended {error}") from None
         except SignInError as error:
@@ -234,7 +241,8 @@ class SmbConnector:
         raise StatusError(LEADS_NOWHERE)
 
     def _refused(self, place: Place, status: int) -> Answer:
-        """Raises Unmounted, Locked, Unavailable, ConnectionLost."""
+        """Raises Unmounted, Locked, Unavailable, ConnectionLost, StatusError, LostError,
+        SignInError."""
         if status == RING:
             return Answer(404, counts={stats.SOURCE_LEFT_OUT.format(why="ring"): 1})
         if status == LEADS_NOWHERE:
@@ -255,10 +263,14 @@ class SmbConnector:
             raise errors.ConnectionLost(f"{place.server} is overloaded (status {status:#010x})")
         if status not in _GONE:
             raise errors.Unavailable(f"{place.server} answers with status {status:#010x}")
-        spot = self._spot(place)
-        if not self._is_there(spot):
+        spot, is_there = self._again(lambda: self._looked_at(place))
+        if not is_there:
             raise _away(place, spot, "is empty or not there")
         return Answer(404)
+
+    def _looked_at(self, place: Place) -> tuple[Spot, bool]:
+        spot = self._spot(place)
+        return spot, self._is_there(spot)
 
     def _file(self, place: Place, url: str, asked: dict[str, str], blobs: Path | None) -> Answer:
         spot = self._spot(place)
@@ -388,7 +400,10 @@ class SmbConnector:
             if reply.status in (NO_MORE_FILES, NO_SUCH_FILE):
                 return
             self._check(reply)
-            yield from smb.entries_of(reply.info)
+            found = smb.entries_of(reply.info)
+            if not found:
+                return
+            yield from found
 
     def _rows(
         self, place: Place, spot: Spot, entries: list[Entry]
@@ -410,19 +425,21 @@ class SmbConnector:
     def _numbers_above(self, spot: Spot) -> set[int]:
         """The numbers of a folder and of all folders that it lies in."""
         names = spot.path.split("\\") if spot.path else []
-        found = set[int]()
+        found, now = set[int](), time.monotonic()
         for depth in range(len(names) + 1):
             at = spot._replace(path="\\".join(names[:depth]))
-            key = spot.tree.share_name.casefold(), at.path.casefold()
-            if key not in self._numbers:
+            key = spot.tree.share_name.lower(), at.path.lower()
+            read, known = self._numbers.get(key, (now - LISTING_SECS, 0))
+            if now - read >= LISTING_SECS:  # a server gives the number of a deleted folder again
                 opening = smb.create(at.full, smb.READ_RIGHTS, smb.IS_FOLDER)
                 created, reply, _ = self._ask(at, [opening, smb.query_number(), smb.close()])
                 if created.status or reply.status:
                     continue
                 if len(self._numbers) >= NUMBERS:
                     self._numbers.clear()
-                self._numbers[key] = int.from_bytes(reply.info[:8], "little")
-            found.add(self._numbers[key])
+                known = int.from_bytes(reply.info[:8], "little")
+                self._numbers[key] = now, known
+            found.add(known)
         return found - {0}
 
     # rights
@@ -437,7 +454,7 @@ class SmbConnector:
 
     def _list_of(self, share_url: str, spot: Spot) -> AccessList:
         """The access list of a share. Raises UnreadableError, LostError."""
-        given = self._shares.get(share_url.casefold())
+        given = self._shares.get(_share_key(share_url))
         if given is not None:
             return given
         if self.known is not None and share_url in self.known:
@@ -537,6 +554,8 @@ class SmbConnector:
             if error.status in _GONE or error.status == RING:
                 raise UnreadableError("no file is there") from None
             raise UnreadableError(str(error)) from None
+        except (struct.error, UnicodeError) as error:
+            raise UnreadableError(f"a damaged answer: {error}") from None
 
     # servers
 
@@ -578,7 +597,7 @@ class SmbConnector:
         failed: Exception | None = None
         inside = unc.split("\\")[leads.prefix.count("\\") + 1 :]
         for at, target in enumerate(leads.targets):
-            if any((one.prefix + "\\").startswith(target.casefold() + "\\") for one in came):
+            if any((one.prefix + "\\").startswith(target.lower() + "\\") for one in came):
                 failed = failed or StatusError(RING)
                 continue
             chosen = leads._replace(targets=(target, *leads.targets[:at], *leads.targets[at + 1 :]))
@@ -605,13 +624,13 @@ class SmbConnector:
 
     def _referral(self, unc: str) -> Referral | None:
         """The longest prefix that is known to lead elsewhere."""
-        key, now = unc.casefold(), time.monotonic()
+        key, now = unc.lower(), time.monotonic()
         fit = [
             one
             for one in self._referrals
             if one.until > now
             and (key == one.prefix or key.startswith(one.prefix + "\\"))
-            and not (one.targets[0].casefold() + "\\").startswith(one.prefix + "\\")
+            and not (one.targets[0].lower() + "\\").startswith(one.prefix + "\\")
         ]
         return max(fit, key=lambda one: len(one.prefix), default=None)
 
@@ -674,13 +693,14 @@ class Links:
     def __init__(self) -> None:
         self._links: dict[tuple[str, int, Account], Link] = {}
         self._refused: dict[tuple[str, int, Account], tuple[float, str]] = {}
+        self._failed: dict[tuple[str, int, Account], tuple[float, Exception]] = {}
         self._locks: dict[tuple[str, int, Account], threading.Lock] = {}
 
     def link(
         self, server: str, port: int, account: Account, secs: float, deny: DenyAddresses
     ) -> Link:
         """Raises SignInError and errors of fetch/errors.py."""
-        key = server, port, account
+        key, asked = (server, port, account), time.monotonic()
         with self._locks.setdefault(key, threading.Lock()):
             found = self._links.get(key)
             if found is not None and not found.is_lost:
@@ -692,8 +712,14 @@ class Links:
             if time.monotonic() < until:
                 raise SignInError(why)
             refuse_denied(deny, server, port)
+            when, failed = self._failed.get(key, (-inf, None))
+            if failed is not None and when >= asked:  # while this thread has waited for the lock
+                raise type(failed)(str(failed))
             try:
                 link = self._links[key] = Link(server, port, account, secs)
+            except _NETWORK as error:
+                self._failed[key] = time.monotonic(), error
+                raise
             except SignInError as error:
                 by_ticket = "with a Kerberos ticket" if account.method else "as guest"
                 who = f"as {account.user}" if account.user else by_ticket
@@ -707,6 +733,7 @@ class Links:
             link.close()
         self._links.clear()
         self._refused.clear()
+        self._failed.clear()
 
 
 LINKS = Links()
@@ -724,6 +751,13 @@ def _away(place: Place, spot: Spot | None, why: str) -> Exception:
     return errors.Unmounted(f"{printable(place.root)} {why}")
 
 
+def _share_key(url: str) -> tuple[str, int, str]:
+    """The share of a URL, whatever the case of its letters."""
+    place = place_of(url)
+    assert place is not None
+    return place.server.lower(), place.port, place.share.lower()
+
+
 def _unc(*names: str) -> str:
     return "\\" + "\\".join(filter(None, names))
 
@@ -739,7 +773,7 @@ def place_of(url: str) -> Place | None:
     unfit = any(_UNFIT.search(name) or name in (".", "..") for name in names)
     if parts.scheme != "smb" or not server or not names or unfit:
         return None
-    if names[0].casefold() == "ipc$":  # pipes, no documents
+    if names[0].lower() == "ipc$":  # pipes, no documents
         return None
     return Place(server, port, names[0], tuple(names[1:]), parts.path.endswith("/"))
 

@@ -17,13 +17,14 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import aead
 from smbprotocol.connection import Ciphers, Connection, Dialects
-from smbprotocol.exceptions import SMBException, SMBResponseException
+from smbprotocol.exceptions import SMBConnectionClosed, SMBException, SMBResponseException
 from smbprotocol.session import Session
 from smbprotocol.tree import TreeConnect
 
@@ -46,7 +47,8 @@ PENDING = 0x103
 _ENCRYPTED = b"\xfdSMB"
 _TRANSFORM = struct.Struct("<4s16s16sIHHQ")
 _WANTED_CREDITS = 512  # a window for 32 requests of 1 MB
-_WORKER_SECS = 600.0
+# what smbprotocol raises for damaged answers, and in a thread that waits when its worker ends
+_BROKEN = (OSError, SMBException, ValueError, LookupError, TypeError, struct.error)
 
 
 class StatusError(Exception):
@@ -94,6 +96,11 @@ class _Tap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    def close(self) -> None:
+        """Called by smbprotocol when its worker ends with an error, too."""
+        self._link.lost()
+        self._transport.close()
+
     def recv(self, timeout: float) -> bytes | None:
         while True:
             data: bytes | None = self._transport.recv(timeout)
@@ -111,14 +118,16 @@ class _Tap:
 
 class Link:
     """All methods may be called in any thread. Raises Unresolved, Refused, TimedOut,
-    SignInError."""
+    ConnectionLost, SignInError."""
 
     def __init__(self, server: str, port: int, account: Account, secs: float = 30.0) -> None:
-        self.server, self.port, self.account = server, port, account
+        """``secs``: the time limit of each step: to connect, to sign in, to connect to a share."""
+        self.server, self.port, self.account, self._secs = server, port, account, secs
         self.is_lost = False
         self._trees: dict[str, TreeConnect] = {}
         self._lock = threading.Lock()
         self._waiting: dict[int, _Waiting] = {}
+        self._given_up = set[int]()  # requests whose answers may still come; credits bound them
         self._credits = threading.Condition()
         self._seal: Any = None
         self._open_seal: Any = None
@@ -127,11 +136,14 @@ class Link:
         self._connection = Connection(uuid.uuid4(), server, port, require_signing=signs)
         try:
             self._connection.connect(timeout=secs)
-        except (ValueError, OSError, SMBException) as error:
+        except _BROKEN as error:
+            with suppress(OSError):
+                self._connection.disconnect(False)
             raise _no_connection(error, server, port) from None
         # the worker reads `transport` for each message
         self._transport: Any = self._connection.transport
         self._connection.transport = _Tap(self._transport, self)
+        self._transport._sock.settimeout(secs)  # to send; its worker waits before it reads
         self._session = self._sign_in(signs)
         self._prepare()
 
@@ -145,14 +157,52 @@ class Link:
             auth_protocol="kerberos" if account.method == "negotiate" else "ntlm",
         )
         try:
-            session.connect()
+            with self._in_time():
+                session.connect()
         except SMBResponseException as error:
             self.close()
             raise SignInError(_words(error)) from None
-        except (SMBException, ValueError, ImportError) as error:
+        except (ImportError, *_BROKEN) as error:
+            is_lost = self.is_lost or isinstance(error, SMBConnectionClosed)
             self.close()
+            if is_lost:
+                raise _no_connection(error, self.server, self.port) from None
             raise SignInError(" ".join(str(error).split())) from None
+        except errors.TimedOut:
+            self.close()
+            raise
         return session
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Give smbprotocol, which waits without a limit, a time limit: then the connection ends.
+        Raises TimedOut."""
+        ended = threading.Event()
+
+        def end() -> None:
+            ended.set()
+            self._cut()
+
+        timer = threading.Timer(self._secs, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except _BROKEN:
+            if ended.is_set():
+                raise self._late(self._secs) from None
+            raise
+        finally:
+            timer.cancel()
+
+    def _late(self, secs: float) -> errors.TimedOut:
+        return errors.TimedOut(f"{self.server} has not answered within {secs:g} s")
+
+    def _cut(self) -> None:
+        """End the connection under threads that send, wait or hold a lock."""
+        self.lost()
+        with suppress(OSError, AttributeError):
+            self._transport._sock.shutdown(socket.SHUT_RDWR)
 
     def _prepare(self) -> None:
         """The ciphers, made once."""
@@ -177,18 +227,20 @@ class Link:
         return int(most) if self._connection.supports_multi_credit else 65_536
 
     def tree(self, share: str) -> TreeConnect:
-        """A share, connected once. Raises StatusError, LostError."""
-        key = share.casefold()
+        """A share, connected once. Raises StatusError, LostError, TimedOut."""
+        key = share.lower()
         with self._lock:
             if self.is_lost:
                 raise LostError
             if key not in self._trees:
                 tree = TreeConnect(self._session, rf"\\{self.server}\{share}")
                 try:
-                    tree.connect(require_secure_negotiate=bool(self.account.method))
+                    with self._in_time():
+                        tree.connect(require_secure_negotiate=bool(self.account.method))
                 except SMBResponseException as error:
                     raise StatusError(error.status) from None
-                except (SMBException, OSError) as error:
+                except _BROKEN as error:
+                    self._cut()
                     raise LostError(str(error)) from None
                 self._trees[key] = tree
             return self._trees[key]
@@ -196,7 +248,7 @@ class Link:
     def forget_tree(self, share: str) -> None:
         """The server has closed the share."""
         with self._lock:
-            self._trees.pop(share.casefold(), None)
+            self._trees.pop(share.lower(), None)
 
     def ask(
         self, tree: TreeConnect, messages: Sequence[Message], secs: float = 120.0
@@ -212,13 +264,16 @@ class Link:
                 with transport._sock_lock:
                     transport._sock.sendall(struct.pack(">I", len(data)) + data)
             except (OSError, AttributeError, SMBException) as error:
-                self.lost()
+                self._cut()
                 raise LostError(str(error)) from None
             if not waiting.done.wait(secs):
-                raise errors.TimedOut(f"{self.server} has not answered within {secs:g} s")
+                self._given_up.update(waiting.replies)
+                raise self._late(secs)
         finally:
-            for number in waiting.replies:
+            for number, reply in waiting.replies.items():
                 self._waiting.pop(number, None)
+                if reply is not None:
+                    self._given_up.discard(number)
         replies = [reply for reply in waiting.replies.values() if reply is not None]
         if len(replies) < len(messages):
             raise LostError
@@ -284,7 +339,7 @@ class Link:
     # in smbprotocol's thread
 
     def take(self, data: bytes) -> bool:
-        """Whether a packet answers requests of this Link; then it is given to them."""
+        """Whether a packet answers requests of this Link; then it is given to those that wait."""
         is_sealed = data[:4] == _ENCRYPTED
         if is_sealed:
             if self._open_seal is None:
@@ -295,7 +350,7 @@ class Link:
             except InvalidTag:
                 return False  # smbprotocol ends the connection
         (first,) = struct.unpack_from("<Q", data, 24)
-        if first not in self._waiting:
+        if first not in self._given_up and first not in self._waiting:
             return False
         while data:
             (_, _, _, status, command, credits_, flags, step, number, *_, signature) = (
@@ -328,6 +383,7 @@ class Link:
         return bool(flags & SIGNED) and expected == signature
 
     def _give(self, number: int, reply: Reply) -> None:
+        self._given_up.discard(number)
         waiting = self._waiting.get(number)
         if waiting is not None and waiting.replies.get(number) is None:
             waiting.replies[number] = reply
@@ -343,11 +399,9 @@ class Link:
 
     def close(self) -> None:
         """End the connection."""
-        self.lost()
-        try:
+        self._cut()
+        with suppress(OSError, SMBException):
             self._connection.disconnect(False)
-        except (OSError, SMBException):
-            pass
 
 
 def _no_connection(error: Exception, server: str, port: int) -> Exception:

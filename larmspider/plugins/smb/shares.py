@@ -73,7 +73,7 @@ def referral(link: Link, path: str) -> Referral:
             raise ValueError(targets)
     except (IndexError, ValueError, SMBException):
         raise StatusError(0xC000026D) from None  # STATUS_DFS_EXIT_PATH_FOUND: no target
-    return Referral(_one_slash(prefix).casefold(), targets, time.monotonic() + seconds)
+    return Referral(_one_slash(prefix).lower(), targets, time.monotonic() + seconds)
 
 
 def _one_slash(path: str) -> str:
