@@ -8,6 +8,7 @@ list of its messages; without such lists, they are for the account's own person.
 from __future__ import annotations
 
 import calendar
+import re
 import socket
 import ssl
 import threading
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 PART = 1_000
 """Messages in one list."""
+PIECE = 1 << 20  # bytes of a message in one request
 SELECTED_SECS = 30.0  # a mailbox is opened again: it may be another one of the same name
 MAX_NUMBER = 2**32 - 1
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
@@ -67,6 +69,9 @@ _AWAY = (
 )
 _PASSING = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[SERVERBUG]", "TOO MANY")
 """Words of a server that refuses an account for a while (RFC 5530)."""
+_GONE = re.compile(r"\[NONEXISTENT\]|^[^\[]*\b(?:does not|doesn't) exist\b", re.IGNORECASE)
+"""A mailbox that is not there: by its response code (RFC 5530), or in the words of a server that
+gives no code."""
 _NAMES = {"anyone": EVERYONE, "authenticated": AUTHENTICATED}
 T = TypeVar("T")
 
@@ -88,10 +93,12 @@ class Place(NamedTuple):
 
 
 class _Selected(NamedTuple):
-    """The open mailbox. ``access``: its list, or why it cannot be read."""
+    """The open mailbox. ``end``: the UID of its next message. ``access``: its list, or why it
+    cannot be read."""
 
     name: str
     validity: int
+    end: int
     access: AccessList | str
     until: float
 
@@ -113,7 +120,7 @@ class ImapConnector:
         self.known: dict[Any, AccessList] | None = None
         self._sessions: dict[tuple[str, int], _Session] = {}
         self._refused: dict[tuple[str, int], tuple[float, str]] = {}
-        self._lock = threading.RLock()
+        self._locks: dict[tuple[str, int], threading.Lock] = {}
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
@@ -146,7 +153,7 @@ class ImapConnector:
                 return self._again(place, lambda session: self._list(session, place, url))
             return self._again(place, lambda one: self._message(one, place, url, asked, blobs))
         except IMAPClientError as error:
-            if "NONEXISTENT" in str(error).upper() or "exist" in str(error):
+            if _GONE.search(str(error)):
                 return Answer(404)
             raise errors.BadResponse(f"{place.server}: {_words(error)}") from None
 
@@ -165,9 +172,9 @@ class ImapConnector:
         more = ""
         if any(b"\\Noselect" not in flags for flags, _, _ in mine):  # others only hold mailboxes
             session.selected = None  # new messages
-            validity = self._select(session, own).validity
+            _, validity, end, *_ = self._select(session, own)
             deleted = 0 if query else len(client.search("DELETED"))
-            uids = sorted(uid for uid in client.search("UNDELETED") if uid >= start)
+            uids = _uids(client, start, end)
             more = str(uids[PART]) if len(uids) > PART else ""
             found = client.fetch(uids[:PART], ["RFC822.SIZE", "INTERNALDATE"]) if uids else {}
             for uid in uids[:PART]:
@@ -200,9 +207,17 @@ class ImapConnector:
             return Answer(404)
 
         def pieces(most: int) -> Iterator[bytes]:
-            part = f"BODY.PEEK[]<0.{most + 1}>" if most else "BODY.PEEK[]"
-            got = client.fetch([uid], [part]).get(uid, {})
-            yield next((data for key, data in got.items() if key.startswith(b"BODY")), b"")
+            at = 0
+            while not most or at <= most:
+                length = min(PIECE, most + 1 - at) if most else PIECE
+                got = client.fetch([uid], [f"BODY.PEEK[]<{at}.{length}>"]).get(uid, {})
+                data = (
+                    next((one for key, one in got.items() if key.startswith(b"BODY")), b"") or b""
+                )
+                yield data
+                at += len(data)
+                if len(data) < length:
+                    return
 
         mail = Found(found[b"RFC822.SIZE"], int(_seconds(found)) * 1_000_000_000, pieces)
         answer = answer_of(mail, url, asked, self.limits, blobs)
@@ -216,13 +231,14 @@ class ImapConnector:
         found = session.selected
         if found is None or found.name != own or time.monotonic() > found.until:
             session.selected = None
-            validity = session.client.select_folder(own, readonly=True).get(b"UIDVALIDITY", 0)
+            told = session.client.select_folder(own, readonly=True)
+            validity, end = told.get(b"UIDVALIDITY", 0), told.get(b"UIDNEXT", MAX_NUMBER + 1)
             access: AccessList | str
             try:
                 access = self._list_of(session, own)
             except UnreadableError as error:
                 access = str(error)
-            found = _Selected(own, validity, access, time.monotonic() + SELECTED_SECS)
+            found = _Selected(own, validity, end, access, time.monotonic() + SELECTED_SECS)
             session.selected = found
         return found
 
@@ -282,7 +298,7 @@ class ImapConnector:
     def _again(self, place: Place, call: Callable[[_Session], T]) -> T:
         """A connection that ended is made once more."""
         key = place.server, place.port
-        with self._lock:
+        with self._locks.setdefault(key, threading.Lock()):
             for last in (False, True):
                 session = self._sessions.get(key)
                 if session is None:
@@ -367,6 +383,17 @@ def place_of(url: str) -> Place | None:
     if parts.scheme != "imaps" or not server or unfit or (message and not names):
         return None
     return Place(server, port, tuple(names), message)
+
+
+def _uids(client: Any, start: int, end: int) -> list[int]:
+    """The UIDs of the messages from ``start`` on, more than PART if there are more. Each request
+    looks through twice the range of the last one: some mailboxes have large gaps."""
+    found, width, start = list[int](), 10 * PART, max(start, 1)
+    while start < end and len(found) <= PART:
+        last = min(start + width, end) - 1
+        found += sorted(client.search(["UID", f"{start}:{last}", "UNDELETED"]))
+        start, width = last + 1, 2 * width
+    return found
 
 
 def _inbox_of(place: Place, url: str) -> str:

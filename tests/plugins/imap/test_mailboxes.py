@@ -145,6 +145,21 @@ def test_deleted_messages_are_left_out(server: Dovecot, tmp_path: Path) -> None:
         assert (moved.status, moved.headers["Location"]) == (301, server.url("INBOX/1-1.eml"))
 
 
+def test_a_large_message_comes_in_pieces(server: Dovecot, tmp_path: Path) -> None:
+    lines = b"".join(b"%070d\r\n" % number for number in range(40_000))
+    server.put("anna", "Large", whole := mail("large", "x") + lines)
+    sites = read_sites_file(server.sites(tmp_path))
+    url = server.url("Large/")
+    for limits in (Limits(document_bytes=1_000, blob_bytes=10_000_000), Limits()):
+        found = ImapConnector(sites, limits)
+        (name,) = re.findall(rb"(\d+-1.eml)</a>", found.read(url, NOTHING).body)
+        answer = found.read(url + name.decode(), NOTHING, tmp_path / "blobs")
+        body = answer.blob.path.read_bytes() if answer.blob else answer.body
+        assert bool(answer.blob) == bool(limits.blob_bytes)
+        assert body == whole
+        found.close()
+
+
 def test_too_many_connections_are_no_wrong_password(server: Dovecot, tmp_path: Path) -> None:
     conf = server.folder / "conf"
     text = conf.read_text()
