@@ -1,6 +1,7 @@
 """The pass over metadata: rights that changed, without reading a document again.
 
-    renewed = renew(table, sources, names)
+    renewed = renew(table, sources, names)              # rules, and files
+    renewed = renew_connected(table, sources, names)    # documents of connectors
     renewed.files, renewed.rows, renewed.silent
 
 If all documents of a slot have the same new list, the slot's row changes. Documents that differ
@@ -9,6 +10,7 @@ from the others of their slot get another slot, and are written to the index aga
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -16,12 +18,14 @@ from dataclasses import dataclass, field
 
 from larmspider.access.connected import AwayError, RightsReader
 from larmspider.access.file_rights import files_of
-from larmspider.access.lists import UnreadableError
+from larmspider.access.lists import AccessList, UnreadableError
 from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.access.rules import slot_name
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter, Slot
 from larmspider.urls.schemes import CONNECTED
+
+_DAMAGED = (ValueError, LookupError, TypeError, struct.error)  # what parsers raise
 
 
 @dataclass
@@ -50,8 +54,9 @@ def renew(
     names_of: Callable[[str], Iterable[str]],
     stop: Callable[[], bool] = lambda: False,
 ) -> Renewed:
-    """Bring a table up to date. ``names_of`` gives the documents of the index that begin with a
-    text. Ends early, between two folders, once ``stop`` returns True."""
+    """Bring a table up to date, except for documents of connectors. ``names_of`` gives the
+    documents of the index that begin with a text. Ends early, between two files, once ``stop``
+    returns True."""
     renewed, began = Renewed(), time.thread_time()
     _renew_rules(table, sources, names_of, renewed)
     for name, rights in sources.pushed.lists():
@@ -59,6 +64,18 @@ def renew(
             table.give(name, rights)
     if sources.has_files:
         _renew_source(table, sources, names_of("file:"), sources.files, renewed, stop)
+    renewed.seconds = time.thread_time() - began
+    return renewed
+
+
+def renew_connected(
+    table: AccessWriter,
+    sources: Sources,
+    names_of: Callable[[str], Iterable[str]],
+    stop: Callable[[], bool] = lambda: False,
+) -> Renewed:
+    """As `renew`, for documents of connectors: servers may take long to answer."""
+    renewed, began = Renewed(), time.thread_time()
     for scheme in CONNECTED:
         names = [*names_of(f"{scheme}:")]
         reader = sources.connected.reader_of(scheme) if names else None
@@ -110,45 +127,82 @@ def _renew_source(
     stop: Callable[[], bool],
 ) -> None:
     folders, mounted = defaultdict[str, list[str]](list), dict[str, bool]()
+    roots = dict[str, str | None]()
     for name in names:
         if sources.rules.number_of(name) is not None:
             continue
         root = reader.root_of(name)
         if root is not None and root not in mounted:
-            mounted[root] = reader.is_mounted(root)
+            if stop():
+                return
+            mounted[root] = _is_mounted(reader, root)
         if table.slot_of(name) == NO_SLOT:
             table.assign(name, NO_SLOT)
         if root is None or mounted[root]:
-            folders[name.rpartition("/")[0] + "/"].append(name)
+            folder = name.rpartition("/")[0] + "/"
+            folders[folder].append(name)
+            roots[folder] = root
     said.unmounted += [root for root, is_there in mounted.items() if not is_there]
+    away = set[str]()  # roots, and folders with all that lies in them
     reader.known = {}
     try:
         for folder, inside in folders.items():
+            if roots[folder] in away or folder.startswith(tuple(away)):
+                continue
+            before = {name: table.slot_of(name) for name in inside}
+            try:
+                above, found = _read(reader, folder, inside, stop)
+            except AwayError as error:
+                below = error.below or roots[folder] or folder
+                away.add(below)
+                said.unmounted.append(f"{below} ({error})")
+                continue
             if stop():
                 return
-            try:
-                _renew_folder(table, sources, reader, folder, inside, said)
-            except AwayError as error:
-                said.unmounted.append(f"{folder} ({error})")
+            with table.changing():
+                # a document that was fetched meanwhile has newer rights
+                found = [one for one in found if table.slot_of(one[0]) == before[one[0]]]
+                _renew_folder(table, sources, above, found, said)
             said.files += len(inside)
     finally:
         reader.known = None
 
 
+def _is_mounted(reader: RightsReader, root: str) -> bool:
+    try:
+        return reader.is_mounted(root)
+    except (OSError, *_DAMAGED):
+        return False
+
+
+def _read(
+    reader: RightsReader, folder: str, names: list[str], stop: Callable[[], bool]
+) -> tuple[list[tuple[str, AccessList]], list[tuple[str, AccessList, str]]]:
+    """What is above a folder, and the lists of its documents; some of them once ``stop`` returns
+    True. Raises AwayError."""
+    try:
+        above, found = reader.above(folder), list[tuple[str, AccessList, str]]()
+        for one in reader.files(folder, names):
+            found.append(one)
+            if stop():
+                break
+        return above, found
+    except UnreadableError as error:
+        why = str(error)
+    except OSError as error:
+        raise AwayError(error.strerror or str(error) or type(error).__name__) from None
+    except _DAMAGED as error:
+        why = f"a damaged answer: {type(error).__name__}: {error}"
+    return [], [(name, UNREADABLE.list, why) for name in names]
+
+
 def _renew_folder(
     table: AccessWriter,
     sources: Sources,
-    reader: RightsReader,
-    folder: str,
-    names: list[str],
+    above: list[tuple[str, AccessList]],
+    found: list[tuple[str, AccessList, str]],
     said: Renewed,
 ) -> None:
-    try:
-        above = reader.above(folder)
-        found = [*reader.files(folder, names)]
-    except UnreadableError as error:
-        above, why = [], str(error)
-        found = [(name, UNREADABLE.list, why) for name in names]
     rows = [table.slots.get(table.names.get(f"in {name}", -1)) for name, _ in above]
     place = table.enter(above)
     said.rows += sum(

@@ -36,6 +36,7 @@ import threading
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -286,6 +287,10 @@ class AccessWriter(AccessTable):
         yield from _slots(self._own)
         yield from _names("m", self.moved)
         yield ["r", self.patterns, self.hosts]
+
+    def changing(self) -> AbstractContextManager[object]:
+        """Hold this while several changes belong together."""
+        return self._writing
 
     # what documents have
 

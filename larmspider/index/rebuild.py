@@ -121,6 +121,7 @@ def rebuild(
                 progress(done, total)
             writer.commit()
             if sources:
+                writer.renew_connected(sources)
                 writer.renew_access(sources)
             count = writer.count()
             carry_over([directory], draft)

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 import tantivy
 
 from larmspider import options
-from larmspider.access.renewal import Renewed, renew
+from larmspider.access.renewal import Renewed, renew, renew_connected
 from larmspider.access.sources import Sources
 from larmspider.access.table import NAME as ACCESS
 from larmspider.access.table import AccessWriter
@@ -262,7 +262,8 @@ class IndexWriter:
 
     def renew_access(self, sources: Sources, stop: Callable[[], bool] = lambda: False) -> Renewed:
         """Bring the access lists up to date, without reading a document. A right that was taken
-        away is gone from the search when this returns. Raises CrawlDirError."""
+        away is gone from the search when this returns. Documents of connectors are left to
+        `renew_connected`. Raises CrawlDirError."""
         self.commit(stop)  # for pages that wait, too
         found = renew(self.access, sources, self._documents, stop)
         self.access.flush()
@@ -273,6 +274,13 @@ class IndexWriter:
         elif self.access.moved:
             self.commit(stop)
         return found
+
+    def renew_connected(
+        self, sources: Sources, stop: Callable[[], bool] = lambda: False
+    ) -> Renewed:
+        """As `renew_access`, for documents of connectors. The next commit writes the changes, so
+        that this may run beside the crawl."""
+        return renew_connected(self.access, sources, self._documents, stop)
 
     def _documents(self, begin: str) -> list[str]:
         """The keys of documents that begin like this, without their parts."""

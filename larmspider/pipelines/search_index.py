@@ -31,12 +31,14 @@ import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
+from larmspider.access.renewal import Renewed
 from larmspider.access.rights import Document, Problems
 from larmspider.access.sent import META
 from larmspider.access.sources import Sources
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.texts.language import in_languages, languages_in
 from larmspider.extraction.texts.simhasher import Simhasher
+from larmspider.fetch.in_thread import in_thread
 from larmspider.files import replace_file
 from larmspider.formatting import counted, duration, printable
 from larmspider.index.link_access import LinkAccess, covered
@@ -63,6 +65,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PROGRESS_SECS = 5.0
+PASS_SECS = 60.0
+"""The rights of servers are renewed beside the crawl. The first fetch waits for that as long as
+this, and the end of the crawl as long as the last document that was looked at is not older."""
 _EXISTS = b"index"
 Unreachable: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
 """As signals.unreached returns it."""
@@ -120,6 +125,8 @@ class SearchIndexPipeline(Store):
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
+        self._pass: asyncio.Task[None] | None = None  # over the rights of servers
+        self._pass_at = 0.0  # when its last document was looked at
         self._closing = False
         self._failure: CrawlDirError | None = None  # pages may be missing since
 
@@ -171,14 +178,47 @@ class SearchIndexPipeline(Store):
     async def _begin(self, writer: IndexWriter, *, withdraws: bool) -> None:
         """Bring the index in line with rights that have changed, before the first fetch."""
         await self._renew(writer, self.given_up)
+        until = time.monotonic() + PASS_SECS
+        await self._wait_for_pass(lambda: self.given_up() or time.monotonic() > until)
         if withdraws:
             await self._withdraw(writer)
 
     async def _renew(self, writer: IndexWriter, stop: Callable[[], bool]) -> None:
-        """Look at the rights of all files, and at the rules."""
+        """Look at the rights of all files, and at the rules; and begin with those of servers."""
         with self._failure_kept():
             found = await asyncio.to_thread(writer.renew_access, self._sources, stop)
         self._renewed_at = time.monotonic()
+        self._tell_renewed(found)
+        if self._pass is None:
+            self._pass_at = time.monotonic()
+            self._pass = asyncio.ensure_future(self._renew_connected(writer))
+
+    async def _renew_connected(self, writer: IndexWriter) -> None:
+        def stop() -> bool:
+            self._pass_at = time.monotonic()
+            return self._closing or self.given_up()
+
+        try:
+            found = await in_thread(lambda: writer.renew_connected(self._sources, stop))
+            self._tell_renewed(found)
+            with self._failure_kept():
+                await asyncio.to_thread(writer.checkpoint, stop)
+        except CrawlDirError as error:
+            logger.error("%s", error)  # and flush() raises it
+        except Exception:
+            logger.exception("The rights of documents on servers were not renewed")
+        finally:
+            self._pass = None
+
+    async def _wait_for_pass(self, stop: Callable[[], bool]) -> None:
+        while self._pass is not None and not stop():
+            await asyncio.wait({self._pass}, timeout=0.2)
+
+    def _passes(self) -> bool:
+        """Whether the pass over the rights of servers goes on."""
+        return self._pass is not None and time.monotonic() - self._pass_at < PASS_SECS
+
+    def _tell_renewed(self, found: Renewed) -> None:
         for key, number in (
             (stats.ACCESS_FILES, found.files),
             (stats.ACCESS_ROWS, found.rows),
@@ -266,15 +306,19 @@ class SearchIndexPipeline(Store):
     def spider_idle(self) -> None:
         """Nothing is queued or in flight: update all link texts before the crawl ends."""
         if self._refresh is None:
-            if self._up_to_date or self._writer is None or self._failure is not None:
+            is_done = self._up_to_date and not self._passes()
+            if is_done or self._writer is None or self._failure is not None:
                 return
-            logger.info("Bringing the link texts in the search index up to date")
             self._refresh = asyncio.ensure_future(self._bring_up_to_date(self._writer))
         raise DontCloseSpider
 
     async def _bring_up_to_date(self, writer: IndexWriter) -> None:
-        self._up_to_date = True  # until the next write()
         try:
+            await self._wait_for_pass(lambda: self._must_end() or not self._passes())
+            if self._up_to_date:
+                return
+            logger.info("Bringing the link texts in the search index up to date")
+            self._up_to_date = True  # until the next write()
             with self._failure_kept():
                 await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
         except CrawlDirError as error:
@@ -418,6 +462,11 @@ class SearchIndexPipeline(Store):
         self._closing = True
         if self._refresh is not None:
             await self._refresh
+        if self._pass is not None:
+            logger.warning(
+                "Not all rights of documents on servers are renewed; the rest keep theirs"
+            )
+            self._pass.cancel()
         self._ask_unreached()
         self._tell_problems()
         try:

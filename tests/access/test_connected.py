@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from larmspider.access.connected import RIGHTS_HEADER, AwayError, ConnectedRights, packed
+from larmspider.access.file_rights import files_of
 from larmspider.access.lists import OPERATORS_ONLY, AccessList, UnreadableError
 from larmspider.access.nt import of_sddl
-from larmspider.access.renewal import renew
+from larmspider.access.renewal import Renewed, renew_connected
 from larmspider.access.rights import Document, Rights
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter
@@ -75,7 +77,9 @@ def test_a_pass_takes_new_lists_and_keeps_those_of_a_server_that_is_away(tmp_pat
     names = list(server.lists)
 
     def run() -> None:
-        renew(table, sources, lambda begin: [one for one in names if one.startswith(begin)])
+        renew_connected(
+            table, sources, lambda begin: [one for one in names if one.startswith(begin)]
+        )
 
     def lists() -> list[AccessList]:
         return [table.list_of(table.slot_of(name) or NO_SLOT) for name in names]
@@ -96,3 +100,96 @@ def test_a_pass_takes_new_lists_and_keeps_those_of_a_server_that_is_away(tmp_pat
     del server.lists["smb://nas/s/b.txt"]
     run()
     assert lists() == [AccessList.simple(["everyone"]), OPERATORS_ONLY]
+
+
+class Shares:
+    """A reader of 2 shares with 3 folders each, a file in each folder. ``fails``: by share."""
+
+    known: dict[object, AccessList] | None = None
+
+    def __init__(self, **fails: Exception) -> None:
+        self.fails, self.asked = fails, list[str]()
+        self.names = [f"smb://nas/{share}/{at}/a.txt" for share in "rs" for at in range(3)]
+
+    def root_of(self, name: str) -> str:
+        return name[:12]
+
+    def is_mounted(self, root: str) -> bool:
+        return True
+
+    def above(self, folder: str) -> list[tuple[str, AccessList]]:
+        return []
+
+    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+        self.asked.append(folder)
+        if error := self.fails.get(folder[10]):
+            raise error
+        yield from ((name, IT, "") for name in names)
+
+
+def passed(
+    folder: Path, shares: Shares, stop: Callable[[], bool] = lambda: False
+) -> tuple[Renewed, list[AccessList]]:
+    """A pass over files that all have the list HR: what it says, and their lists."""
+    table, sources = AccessWriter(folder), Sources()
+    sources.connected._readers["smb"] = shares
+    for name in shares.names:
+        table.give(name, Rights(HR, files_of(name)))
+    said = renew_connected(table, sources, lambda begin: shares.names * (begin == "smb:"), stop)
+    return said, [table.list_of(table.slot_of(name) or NO_SLOT) for name in shares.names]
+
+
+def test_a_share_that_is_away_is_asked_once(tmp_path: Path) -> None:
+    shares = Shares(r=AwayError("the connection ended"))
+    said, lists = passed(tmp_path, shares)
+    assert said.unmounted == ["smb://nas/r/ (the connection ended)"]
+    assert (said.files, lists) == (3, [HR] * 3 + [IT] * 3)
+    assert len(shares.asked) == 4
+    below = Shares(r=AwayError("the connection ended", "smb://nas/r/0/"))  # a DFS link leads away
+    said, lists = passed(tmp_path, below)
+    assert len(below.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (struct.error("short"), OPERATORS_ONLY),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "odd"), OPERATORS_ONLY),
+        (KeyError("x"), OPERATORS_ONLY),
+        (OSError(5, "Input/output error"), HR),
+    ],
+)
+def test_a_damaged_answer_ends_no_pass(tmp_path: Path, error: Exception, found: AccessList) -> None:
+    """Its documents are closed, or keep their rights: no others are wider."""
+    said, lists = passed(tmp_path, Shares(r=error))
+    assert lists == [found] * 3 + [IT] * 3
+    assert bool(said.unread) != bool(said.unmounted)
+
+
+def test_a_pass_ends_between_two_files(tmp_path: Path) -> None:
+    """The documents of a folder that was not read to its end keep their rights."""
+    shares, asked = Shares(), list[int]()
+    shares.names = [f"smb://nas/r/0/{number}.txt" for number in range(9)]
+    said, lists = passed(tmp_path, shares, lambda: asked.append(1) or len(asked) > 3)
+    assert (said.files, lists) == (0, [HR] * 9)
+    assert len(asked) < 7
+
+
+def test_a_document_that_is_fetched_during_the_pass_keeps_its_newer_rights(tmp_path: Path) -> None:
+    table, sources, shares = AccessWriter(tmp_path), Sources(), Shares()
+    sources.connected._readers["smb"] = shares
+    shares.names = names = [f"smb://nas/r/0/{name}.txt" for name in "ab"]
+    newer = AccessList.simple(["user:anna"])
+    for name in names:
+        table.give(name, Rights(HR, files_of(name)))
+
+    original = shares.files
+
+    def files(folder: str, inside: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+        for one in original(folder, inside):
+            yield one
+            table.give(names[0], Rights(newer, files_of(names[0])))
+
+    shares.files = files  # type: ignore[method-assign]
+    renew_connected(table, sources, lambda begin: names * (begin == "smb:"))
+    assert [table.list_of(table.slot_of(name) or NO_SLOT) for name in names] == [newer, IT]

@@ -520,7 +520,7 @@ class SmbConnector:
             spot = self._spot(place)
             return [(url, self._list_of(url, spot)) for url in spot.shares]
 
-        return self._unless_away(found)
+        return self._unless_away(place, found)
 
     def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
         """Raises AwayError."""
@@ -529,7 +529,14 @@ class SmbConnector:
             try:
                 if place is None:
                     raise UnreadableError("it lies on no share")
-                yield name, self._unless_away(lambda: self._descriptor_of(place)), ""  # noqa: B023
+                yield (
+                    name,
+                    self._unless_away(
+                        place,
+                        lambda: self._descriptor_of(place),  # noqa: B023
+                    ),
+                    "",
+                )
             except UnreadableError as error:
                 yield name, OPERATORS_ONLY, str(error)
 
@@ -538,19 +545,27 @@ class SmbConnector:
         opening = smb.create(spot.full, smb.READ_RIGHTS, smb.NO_RECALL)
         created, security, _ = self._ask(spot, [opening, smb.query_security(), smb.close()])
         if created.status in _GONE and not self._is_there(spot):
-            raise AwayError(f"{spot.shares[-1]} is empty or not there")
+            why = f"{spot.shares[-1]} is empty or not there"
+            raise AwayError(why, self._below(place))
         self._check(created)
         return _descriptor(security)
 
-    def _unless_away(self, call: Callable[[], T]) -> T:
+    def _below(self, place: Place) -> str:
+        """The folder that is away together with a place: the DFS link above it, or its share."""
+        leads = self._referral(_unc(place.server, place.share, place.path))
+        depth = leads.prefix.count("\\") - 2 if leads is not None else 0
+        return place._replace(names=place.names[: max(0, depth)], is_folder=True).url
+
+    def _unless_away(self, place: Place, call: Callable[[], T]) -> T:
         """Raises AwayError, UnreadableError."""
         try:
             return self._again(call)
         except (LostError, SignInError, *_NETWORK) as error:
-            raise AwayError(str(error) or "the connection ended") from None
+            why = str(error) or "the connection ended"
+            raise AwayError(why, self._below(place)) from None
         except StatusError as error:
             if error.status in _NO_SHARE or error.status == LEADS_NOWHERE:
-                raise AwayError("the share is not there") from None
+                raise AwayError("the share is not there", self._below(place)) from None
             if error.status in _GONE or error.status == RING:
                 raise UnreadableError("no file is there") from None
             raise UnreadableError(str(error)) from None
