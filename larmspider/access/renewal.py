@@ -178,8 +178,8 @@ def _is_mounted(reader: RightsReader, root: str) -> bool:
 def _read(
     reader: RightsReader, folder: str, names: list[str], stop: Callable[[], bool]
 ) -> tuple[list[tuple[str, AccessList]], list[tuple[str, AccessList, str]]]:
-    """What is above a folder, and the lists of its documents; some of them once ``stop`` returns
-    True. Raises AwayError."""
+    """The folders and shares above a folder, and the lists of its documents; not of all documents
+    once ``stop`` returns True. Raises AwayError."""
     try:
         above, found = reader.above(folder), list[tuple[str, AccessList, str]]()
         for one in reader.files(folder, names):

@@ -184,7 +184,7 @@ class SearchIndexPipeline(Store):
             await self._withdraw(writer)
 
     async def _renew(self, writer: IndexWriter, stop: Callable[[], bool]) -> None:
-        """Look at the rights of all files, and at the rules; and begin with those of servers."""
+        """Look at the rights of all files, and at the rules. Start the pass over servers."""
         with self._failure_kept():
             found = await asyncio.to_thread(writer.renew_access, self._sources, stop)
         self._renewed_at = time.monotonic()
