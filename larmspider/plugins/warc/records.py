@@ -37,6 +37,7 @@ from larmspider.fetch.errors import BadUrl
 from larmspider.fetch.transfer import ReceivedHeaders
 from larmspider.formatting import utc
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Outcome, Page, Removed
+from larmspider.urls.schemes import is_source
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def lost_record() -> Record:
 
 def page_records(page: Page, original: Original | None, payload: str = "") -> Iterator[Record]:
     """A page's `response`, or `revisit` where ``original`` has its payload, its `request` and its
-    `metadata`; of a file a `resource` and `metadata`. ``payload`` is the body's digest."""
+    `metadata`; of a file or a connector's document a `resource` and `metadata`. ``payload`` is the
+    body's digest."""
     url, date, own = _written(page.url), _seconds(page.fetched), _new_id()
     payload = payload or payload_digest(page)
     about = [("WARC-Target-URI", url)]
@@ -136,7 +138,7 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
             head.append(("WARC-Protocol", "h2"))
     if not page.size and page.unread.startswith(Outcome.TOO_LARGE):
         head.append(("WARC-Truncated", "length"))
-    if url.startswith("file:"):
+    if is_source(url):  # no HTTP: its headers are made by the connector, its rights among them
         member = _member("resource", own, date, head, cdx["mime"], page.body, page.file_bytes)
         yield Record(member, url, date, payload, cdx, page.body_file)
     elif original is not None:

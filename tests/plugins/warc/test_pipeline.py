@@ -194,14 +194,16 @@ def test_heads_of_other_ways_are_made_from_what_is_known(
 ) -> None:
     """Items of other spiders, HTTP/2, what Content-Encoding still holds, files."""
     two = _received(b"HTTP/2 404 ", b"content-encoding: utf-8", **{"Content-Encoding": [b"utf-8"]})
+    rights: dict[bytes, list[bytes]] = {b"X-Document-Rights": [b"users"]}
     items = [
         {"url": "http://h/item", "body": "text", "mime": "text/plain", "fetched": NOON},
         _page("two", headers=two, status=404),
         Page("file:///srv/a b.txt", body=b"file", mime="text/plain", fetched=NOON),
+        Page("smb://nas/s/a.txt", body=b"share", mime="text/plain", fetched=NOON, headers=rights),
         _page("big", unread="too-large: it has 9 bytes", mime="application/pdf"),
         Removed("http://h/two", "http://h/two", "gone", NOON),
     ]
-    items[3].body = b""  # type: ignore[union-attr]
+    items[4].body = b""  # type: ignore[union-attr]
     _store(crawler_for, *items)
     (path,) = _files(tmp_path)
     found = [(kind, head, block) for kind, head, block in _records(path)]
@@ -214,6 +216,8 @@ def test_heads_of_other_ways_are_made_from_what_is_known(
     assert heads["response", "http://h/two"]["WARC-Protocol"] == "h2"
     assert heads["response", "http://h/big"]["WARC-Truncated"] == "length"
     assert heads["resource", "file:///srv/a%20b.txt"]["Content-Type"] == "text/plain"
+    assert heads["resource", "smb://nas/s/a.txt"]["Content-Type"] == "text/plain"
+    assert not any(b"X-Document-Rights" in block for _, _, block in found)
     assert found[-1][2] == b"removed: gone\r\n"
     check(path)
 
