@@ -157,6 +157,15 @@ def refuse_denied(deny: DenyAddresses, server: str, port: int) -> None:
             raise errors.DeniedAddress(f"{reason} (LARM_DENY_ADDRESSES)")
 
 
+def refuse_denied_peer(deny: DenyAddresses, connected: socket.socket) -> None:
+    """Raise DeniedAddress if a connection has reached a denied address: libraries look the name up
+    again, and a hostile name server then gives another address. Connectors call this before they
+    sign in."""
+    address, port = connected.getpeername()[:2]
+    if reason := deny.reason(str(address), port):
+        raise errors.DeniedAddress(f"{reason} (LARM_DENY_ADDRESSES)")
+
+
 class Found(NamedTuple):
     """A document before it is read. ``pieces(most)`` gives its bytes, at most ``most + 1``."""
 

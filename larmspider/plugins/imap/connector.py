@@ -44,6 +44,7 @@ from larmspider.fetch.source_handler import (
     answer_of,
     folder_page,
     refuse_denied,
+    refuse_denied_peer,
 )
 from larmspider.formatting import printable
 from larmspider.urls.file_urls import FROM
@@ -337,6 +338,14 @@ class ImapConnector:
             raise errors.TimedOut(f"{place.server}:{place.port} does not answer") from None
         except (IMAPClientError, *_LOST) as error:
             raise errors.Refused(f"{place.server}:{place.port}: {_words(error)}") from None
+        try:
+            refuse_denied_peer(self._deny, client.socket())
+        except (OSError, errors.DeniedAddress) as error:
+            with suppress(Exception):
+                client.shutdown()
+            if isinstance(error, OSError):
+                raise errors.ConnectionLost(f"{place.server}: {_words(error)}") from None
+            raise
         client.normalise_times = False
         user = credentials.user.reveal()
         try:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -40,6 +40,7 @@ from larmspider.fetch.source_handler import (
     headers_of,
     is_as_it_was,
     refuse_denied,
+    refuse_denied_peer,
 )
 from larmspider.formatting import printable
 from larmspider.plugins.smb import messages as smb
@@ -731,7 +732,8 @@ class Links:
             if failed is not None and when >= asked:  # while this thread has waited for the lock
                 raise type(failed)(str(failed))
             try:
-                link = self._links[key] = Link(server, port, account, secs)
+                check = partial(refuse_denied_peer, deny)
+                link = self._links[key] = Link(server, port, account, secs, check)
             except _NETWORK as error:
                 self._failed[key] = time.monotonic(), error
                 raise

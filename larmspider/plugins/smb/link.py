@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -120,8 +120,16 @@ class Link:
     """All methods may be called in any thread. Raises Unresolved, Refused, TimedOut,
     ConnectionLost, SignInError."""
 
-    def __init__(self, server: str, port: int, account: Account, secs: float = 30.0) -> None:
-        """``secs``: the time limit of each step: to connect, to sign in, to connect to a share."""
+    def __init__(
+        self,
+        server: str,
+        port: int,
+        account: Account,
+        secs: float = 30.0,
+        check: Callable[[socket.socket], object] = lambda _: None,
+    ) -> None:
+        """``secs``: the time limit of each step: to connect, to sign in, to connect to a share.
+        ``check`` gets the connection before it is signed in, and may raise."""
         self.server, self.port, self.account, self._secs = server, port, account, secs
         self.is_lost = False
         self._trees: dict[str, TreeConnect] = {}
@@ -144,6 +152,13 @@ class Link:
         self._transport: Any = self._connection.transport
         self._connection.transport = _Tap(self._transport, self)
         self._transport._sock.settimeout(secs)  # to send; its worker waits before it reads
+        try:
+            check(self._transport._sock)
+        except (OSError, errors.DeniedAddress) as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise _no_connection(error, server, port) from None
+            raise
         self._session = self._sign_in(signs)
         self._prepare()
 

@@ -19,6 +19,7 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import read_sites_file
 from larmspider.index.access import Access
+from larmspider.plugins.imap import connector
 from larmspider.plugins.imap.connector import ImapConnector
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
@@ -119,6 +120,17 @@ def test_a_denied_address_is_not_asked(server: Dovecot, tmp_path: Path) -> None:
     with pytest.raises(errors.DeniedAddress):
         found.read(server.url(), NOTHING)
     is_away(found, server.url())
+
+
+def test_a_name_that_leads_to_a_denied_address_when_it_is_looked_up_again(
+    server: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connector, "refuse_denied", lambda *_: None)  # another address before
+    found = ImapConnector(
+        read_sites_file(server.sites(tmp_path)), Limits(), DenyAddresses(["127.0.0.0/8"])
+    )
+    with pytest.raises(errors.DeniedAddress):
+        found.read(server.url("INBOX/"), NOTHING)
 
 
 def is_away(reader: ImapConnector, base: str) -> None:

@@ -145,6 +145,19 @@ def test_threads_that_wait_for_a_session_share_its_failure() -> None:
     assert time.monotonic() - began < 1.5
 
 
+def test_a_name_that_leads_to_a_denied_address_when_it_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It gets no password."""
+    server, deny = Server(), DenyAddresses(["127.0.0.0/8"])
+    monkeypatch.setattr(connector, "refuse_denied", lambda *_: None)  # another address before
+    in_time(
+        lambda: Links().link("127.0.0.1", server.port, Account(), 5.0, deny), errors.DeniedAddress
+    )
+    assert server.ended.wait(3)
+    assert server.setups == 0
+
+
 def test_the_late_answer_to_a_request_ends_no_connection() -> None:
     server = Server(late=1)
     link = server.link()
