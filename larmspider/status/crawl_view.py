@@ -12,6 +12,7 @@ Methods are called in threads (work.py), several at a time.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -69,10 +70,12 @@ class Source:
         opened: Callable[[Path], CrawlDir] = open_crawl,
         name: str = "",
         others: Sequence[Source] = (),
+        is_planned: bool = False,
     ) -> None:
         """``others`` are further crawls; the search covers the pages of all. Each crawl then has a
-        ``name``. Everything else shows this one."""
-        self.name, self.others = name, others
+        ``name``. Everything else shows this one. ``is_planned``: a server has a file for the crawl,
+        so a missing directory means that it has not begun."""
+        self.name, self.others, self._is_planned = name, others, is_planned
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
         self._lock = threading.Lock()
@@ -88,7 +91,10 @@ class Source:
 
     @property
     def run_state(self) -> RunState:
-        return RunState.of(self.path)
+        found = RunState.of(self.path)
+        if self._is_planned and found.state is State.NONE and not os.path.lexists(self.path):
+            return RunState(State.EMPTY, "Not begun yet.")
+        return found
 
     @property
     def crawl(self) -> CrawlDir:

@@ -239,6 +239,8 @@ def _patterns() -> dict[str, list[tuple[re.Pattern[str], list[str]]]]:
         pattern = re.compile("".join(_pieces(text)), re.DOTALL)
         start = text.partition("{")[0][:_START]
         found.setdefault(start if len(start) == _START else "", []).append((pattern, names))
+    for patterns in found.values():  # "{word} in the URL" before "{n} URL"
+        patterns.sort(key=lambda one: -len(re.sub(r"\(\?P<.*?>\.\+\?\)", "", one[0].pattern)))
     return found
 
 

@@ -137,6 +137,14 @@ class Manager:
             kept = self._next[entry.name] = ((timetable, done_until), time)
         return kept[1]
 
+    def why_waiting(self, entry: CrawlEntry) -> str:
+        """The reason why a crawl in the queue does not run yet, a sentence."""
+        if self.disk_full:
+            return "It waits for room on the disk."
+        if entry.crawl is not None and not self._is_open(entry, self._clock()):
+            return "It waits for its hours of the day."
+        return "It waits for its turn."
+
     # Acts of an operator
 
     def start(self, name: str, who: str, refresh: str = "", why: str = "operator") -> str:
