@@ -343,6 +343,7 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
 
     assert told() == ("new", "Not begun yet.")
     manager.start("a", "me")
+    assert told() == ("waiting", "It waits for its turn.")
     machine.run(manager, 60)
     assert told() == ("running", "It starts.")
     directory.mkdir(parents=True)
@@ -360,12 +361,32 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
         assert (state, sentence[:17]) == ("paused", "Paused. 999 bytes")
         machine.free = 2_000
         machine.run(manager, 60)
+        manager.stop("a")
+        assert told() == ("stopping", "It stops once its fetches in flight have ended.")
+        manager.state_of("a").held = False
     manifest |= {"ended": ended, "end": "finished"}
     (directory / MANIFEST).write_text(json.dumps(manifest))
     assert told() == ("stopping", f"Finished at {ended}.")
     machine.now += 1_000
     machine.run(manager, 60)
     assert told() == ("ended", f"Finished at {ended}.")
+
+
+def test_a_crawl_that_was_killed_says_what_follows(machine: Machine) -> None:
+    """The server continues it, unless an operator has stopped it."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    began, directory = utc(machine.now), machine.home / "data" / "a"
+    directory.mkdir(parents=True)
+    (directory / MANIFEST).write_text(json.dumps({"format": FORMAT, "began": began}))
+    state, entry = manager.state_of("a"), manager.entry("a")
+    state.retry_at = machine.now + 60
+    at = utc(state.retry_at)[:19]
+    assert summary_of(manager, entry).sentence.endswith(f". The server continues it at {at}Z.")
+    state.held = True
+    assert summary_of(manager, entry).sentence.endswith(
+        f"began at {began}. Start continues it from its last checkpoint."
+    )
 
 
 def test_what_cannot_be_done(machine: Machine) -> None:

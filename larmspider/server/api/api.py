@@ -209,7 +209,7 @@ def _standing(
     if on_disk.state is State.KILLED:
         following = "Start continues it from its last checkpoint."
         if state.retry_at and not state.held:
-            following = f"The server continues it at {utc(state.retry_at)}."
+            following = f"The server continues it at {utc(state.retry_at)[:19]}Z."
         return "killed", f"It was killed; it began at {on_disk.began}. {following}"
     return {State.ENDED: "ended"}.get(on_disk.state, "new"), sentence
 
