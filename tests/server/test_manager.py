@@ -168,6 +168,24 @@ def test_missed_runs(machine: Machine) -> None:
     assert [name for name, *_ in machine.started] == ["once"]
 
 
+def test_a_clock_that_was_wrong(machine: Machine) -> None:
+    """A clock that was a year ahead puts off neither the schedule nor a retry. One that is set back
+    by an hour repeats no run."""
+    crawl(machine, "daily", "every day at 02:00")
+    machine.now += 365 * DAY
+    machine.run(machine.manager(), DAY)
+    machine.now -= 366 * DAY
+    begun, manager = len(machine.started), machine.manager()
+    manager.state_of("daily").retry_at = machine.now + 365 * DAY
+    machine.run(manager, 60)
+    assert manager.state_of("daily").run is not None
+    machine.run(manager, DAY)
+    assert [run.why for run in manager.state_of("daily").runs[-2:]] == ["continue", "schedule"]
+    machine.now -= HOUR
+    machine.run(manager, 2 * HOUR)
+    assert len(machine.started) == begun + 2
+
+
 def test_thirty_kills(machine: Machine) -> None:
     """Servers and crawls are killed at any moment: nothing runs twice, nothing is forgotten."""
     for name in ("a", "b", "c"):

@@ -164,6 +164,10 @@ def test_a_directory_of_the_command_line_is_taken_over(
     assert added.status == 0, added.err
     again = scrapy("server", "--home", "home", "add", "crawl", cwd=tmp_path)
     assert "is the crawl old already" in again.err
+    (tmp_path / "other").mkdir()
+    again = scrapy("server", "--home", "home", "add", "other/../crawl", "new", cwd=tmp_path)
+    assert "is the crawl old already" in again.err
+    assert "\tadd\tcrawl\told: " in (tmp_path / "home" / "audit.log").read_text()
     before = len(site.log)
     with serving(tmp_path) as server:
         assert request(f"{server.url}/search?q=walrus&format=json").json["total"] == 1

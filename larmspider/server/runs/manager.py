@@ -46,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECS = 300.0
 """A run that begins later than its time by more than this was missed."""
+CLOCK_SECS = 86_400.0
+"""A crawl that was due this much later than now was due by a wrong clock. Less may be the change of
+an hour, whose runs begin once."""
 RETRY_SECS, MAX_RETRY_SECS = 60.0, 3_600.0
 """Waits before a crawl that was killed is continued: doubled each time, up to the second."""
 _RETRIED = ("killed", "temporary failure")
@@ -238,7 +241,8 @@ class Manager:
         name, state, timetable = entry.name, self.state_of(entry.name), self._timetable(entry)
         assert entry.crawl is not None
         text = f"{entry.crawl.schedule.run}|{timetable.zone.key}"
-        if state.schedule != text:  # a schedule that is new is due from now on
+        # a schedule that is new is due from now on, and one from before the clock was set back
+        if state.schedule != text or state.done_until > now + CLOCK_SECS:
             state.schedule, state.done_until = text, now
             self._save(name)
         busy = name in self._running or bool(state.queued)
@@ -254,7 +258,7 @@ class Manager:
                 self._queue(name, "missed" if missed else "schedule", "schedule", self._mode(entry))
             else:
                 self._save(name)
-        elif not busy and not state.held and now >= state.retry_at:
+        elif not busy and not state.held and not now < state.retry_at <= now + MAX_RETRY_SECS:
             if entry.crawl.kind == "push":
                 if self._waits(self.directory_of(entry)):
                     self._queue(name, "push", "server", "")
