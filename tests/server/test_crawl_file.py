@@ -120,6 +120,8 @@ def test_every_setting_of_the_schema_exists() -> None:
         ("[[hosts]]\nhost = 'w'\nsecret = 'x'", 2, "user: is missing: auth is basic, which"),
         ("[[hosts]]\nhost = 'w'\nuser = 'x'", 4, "hosts[0].user: is set without secret"),
         ("[[hosts]]\nhost = 'w'\nwindow = [6, 6]", 2, "hosts[0]: rule for host 'w': window (6, 6)"),
+        ("[[hosts]]\nhost = 'http://w/'", 2, "'http://w/': it matches no host: expected host or"),
+        ("[[hosts]]\nhost = 'w/x'\nsecret = 'x'\nuser = 'u'", 2, "'w/x' is not a pattern for"),
         ("[settings]\nLARM_STRAT = 1", 2, "LARM_STRAT is not a setting of larmspider; did you"),
         ("[settings]\nLARM_START = 'x'", 2, "LARM_START has a key of its own: seeds"),
         ("[settings]\nLARM_WEB_PORT = 1", 2, "LARM_WEB_PORT is set by the server"),

@@ -29,6 +29,7 @@ from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
 from larmspider.extraction.texts.language import languages_in
 from larmspider.files import read_plain
+from larmspider.frontier.hosts import HostPace
 from larmspider.learned.factory import host_rules
 from larmspider.server.config.crawl_schema import (
     PUSH_KEYS,
@@ -41,6 +42,7 @@ from larmspider.server.config.crawl_schema import (
 )
 from larmspider.server.config.schedule import Timetable, in_window
 from larmspider.urls.file_urls import is_archive
+from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.patterns import PatternSet, compile_pattern
 from larmspider.urls.seeds import read_seeds
 
@@ -228,6 +230,10 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     for number, host in enumerate(crawl.hosts):
         key = f"hosts[{number}]"
         try:
+            if host.secret:
+                HostPattern.parse(host.host)
+            else:
+                HostPace(host.host)
             host_rules(as_settings(replace(crawl, hosts=[host], settings={})))
         except ConfigError as error:
             yield Problem(key, str(error).removeprefix("LARM_HOST_RULES: "))
