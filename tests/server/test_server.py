@@ -95,6 +95,8 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert "wiki" in ctl(tmp_path, "crawls").out
         assert json.loads(ctl(tmp_path, "crawl", "wiki", "--json").out)["summary"]["pages"] == 2
         assert "finished" in ctl(tmp_path, "runs", "wiki").out
+        (tmp_path / "bad.toml").write_text("# a crawl\nseeds = [")
+        assert " ctl: crawl:2: is not TOML" in ctl(tmp_path, "create", "bad", "bad.toml").err
         refused = ctl(tmp_path, "start", "nix")
         assert (refused.status, "There is no crawl 'nix'" in refused.err) == (2, True)
         assert "ada" in (tmp_path / "home" / "audit.log").read_text()
