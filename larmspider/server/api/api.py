@@ -323,9 +323,8 @@ async def preview(call: Call) -> types.LookAnswer:
     body: types.Look = call.body
     acts = call.server.crawls
     kept = acts.check(body.crawl, body.name)
-    found = await call.server.looks.at(kept, call.server.ports)
-    _note(call, "preview", " ".join(kept.seeds))
-    return found
+    _note(call, "preview", " ".join(kept.seeds), "begun")
+    return await call.server.looks.at(kept, call.server.ports)
 
 
 async def preview_change(call: Call) -> types.ChangeAnswer:
@@ -529,8 +528,8 @@ async def audit(call: Call) -> types.AuditLog:
 _ROW = ("time", "who", "address", "act", "what", "result")
 
 
-def _note(call: Call, act: str, what: str) -> None:
-    call.server.crawls.audit.note(call.by.who, call.by.address, act, what, "done")
+def _note(call: Call, act: str, what: str, result: str = "done") -> None:
+    call.server.crawls.audit.note(call.by.who, call.by.address, act, what, result)
 
 
 _ONE = "/crawls/{name}"

@@ -21,8 +21,10 @@ class Answer(Struct, kw_only=True, frozen=True):
 
 
 class NewCrawl(Body, frozen=True):
+    """``crawl`` has the keys of the crawl file, or is its text, whose comments stay."""
+
     name: str
-    crawl: dict[str, Any]
+    crawl: dict[str, Any] | str
 
 
 class CrawlChange(Body, frozen=True):
