@@ -1,8 +1,8 @@
 """How much longer several shards take one after another than at the same time (gather.py).
 
 The pages are benchmarks/generated_text.py's, dealt out to the shards; the queries are what people
-type (`MIX` of benchmarks/search.py), with facets. Each query is asked in turns in both ways, after
-a first time that warms the file cache, and must give the same answer. Run it:
+type (`MIX` of benchmarks/search.py), with facets. Each query is asked in turns in both ways, and
+must give the same answer. Run it:
 
     python -m benchmarks.shards [--documents 100000] [--shards 4] [--index DIR] [--rounds 20]
 
@@ -35,8 +35,6 @@ from larmspider.search.request import SearchRequest
 from larmspider.search.results import Results
 from larmspider.search.searcher import Searcher
 
-AGAIN = 5
-"""Times that a query is asked in each way; the fastest counts."""
 COMMIT_PAGES = 20_000
 
 
@@ -47,6 +45,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--index", type=Path, help="where the shards are, or are to be kept")
     parser.add_argument("--rounds", type=int, default=20, help="queries of each kind")
+    parser.add_argument("--again", type=int, default=5, help="times a query; the fastest counts")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         directory = options.index or Path(scratch) / "shards"
@@ -54,7 +53,8 @@ def main() -> None:
             pages = GeneratedPages(words=options.words)
             build(directory, pages, options.documents, options.shards)
         found = sorted(path for path in directory.iterdir() if (path / "meta.json").exists())
-        compare(Searcher.of_workers(map(Searcher.open, found)), options.rounds)
+        searcher = Searcher.of_workers(map(Searcher.open, found))
+        compare(searcher, options.rounds, options.again)
 
 
 def build(directory: Path, pages: GeneratedPages, count: int, shards: int) -> None:
@@ -101,7 +101,7 @@ class Clock:
         return found, Asked(time.perf_counter() - start, self.seconds, self.calls)
 
 
-def compare(searcher: Searcher, rounds: int) -> None:
+def compare(searcher: Searcher, rounds: int, again: int) -> None:
     cores, clock = len(os.sched_getaffinity(0)), Clock()
     searching.gather = clock.gather  # type: ignore[assignment]
     heads = ("one by one", "at a time", "ratio", "CPU ratio", "rest", "rest, of all")
@@ -109,7 +109,7 @@ def compare(searcher: Searcher, rounds: int) -> None:
     print(f"{'kind':<28}" + "".join(f"{head:>13}" for head in heads))
     every = list[tuple[Asked, Asked]]()
     for kind, queries in asked_for(searcher, rounds).items():
-        found = [_in_turns(clock, searcher, query, cores) for query in queries]
+        found = [_in_turns(clock, searcher, query, cores, again) for query in queries]
         _print(kind, found, cores)
         every += found
     _print(TOGETHER, every, cores)
@@ -134,9 +134,11 @@ def asked_for(searcher: Searcher, rounds: int) -> dict[str, list[str]]:
     return found
 
 
-def _in_turns(clock: Clock, searcher: Searcher, query: str, cores: int) -> tuple[Asked, Asked]:
+def _in_turns(
+    clock: Clock, searcher: Searcher, query: str, cores: int, again: int
+) -> tuple[Asked, Asked]:
     times: tuple[list[Asked], list[Asked]] = [], []
-    for _ in range(AGAIN):
+    for _ in range(again):
         (one, first), (other, second) = (
             clock.ask(searcher, query, number) for number in (1, max(2, cores))
         )

@@ -170,20 +170,21 @@ class Searcher:
         unopened = tuple(self.unopened)
         if self._as_one or len(self.shards) < 2:
             return ask(self), unopened
-        while True:
-            failed = [error for shard in self.shards if (error := shard.outage.error)]
-            if len(failed) == len(self.shards):
-                raise failed[-1]
-            out = {error.directory for error in failed}
-            crawls = [replace(crawl, left_out=out) for crawl in self._crawls]
+        failed = _failed(self.shards)
+        while len(failed) < len(self.shards):
+            crawls = [replace(crawl, left_out=failed.keys()) for crawl in self._crawls]
             rest = type(self)(crawls, self._clock, self._synonyms, as_one=True)
             try:
-                return ask(rest), (*unopened, *failed)
+                return ask(rest), (*unopened, *failed.values())
             except ShardError as error:
                 wrong = [one for one in rest.shards if one.directory == error.directory]
                 if not wrong:
                     raise
-                wrong[0].outage.begin(error)
+                if wrong[0].outage.error is None:
+                    wrong[0].outage.begin(error)
+                failed[error.directory] = error
+                failed |= _failed(rest.shards)
+        raise [*failed.values()][-1]
 
     # --- a query ---------------------------------------------------------------------------------
 
@@ -546,6 +547,11 @@ class Searcher:
         """The number of pages, with the deleted ones that Tantivy has not merged away yet, because
         BM25 counts them; for a reader who does not see all pages, the visible ones."""
         return sum(shard.documents() for shard in self.shards)
+
+
+def _failed(shards: Iterable[Shard]) -> dict[Path, ShardError]:
+    """The shards that are left out now, and why."""
+    return {one.directory: error for one in shards if (error := one.outage.error)}
 
 
 # --- the matches of all shards -------------------------------------------------------------------
