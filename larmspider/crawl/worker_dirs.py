@@ -178,7 +178,7 @@ class CrawlOfWorkers(CrawlDir):
                     searchers.append(worker.searcher())
                     indexed.append(worker)
                 except CrawlDirError as error:
-                    unopened.append(error)
+                    unopened.append(error.with_traceback(None))
         if not indexed:
             nothing = f"{self.path}: there is no search index of larmspider here"
             raise unopened[0] if unopened else CrawlDirError(nothing)

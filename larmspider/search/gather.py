@@ -43,7 +43,7 @@ class Outage:
     """Whether a shard is left out, and why. Shared by all readers of the shard."""
 
     def __init__(self) -> None:
-        self._error: ShardError | None = None
+        self._error: tuple[Path, str] | None = None  # a kept error would keep its commit open
         self._until = 0.0
         self._late: tuple[Future[Any], ...] = ()
 
@@ -51,11 +51,12 @@ class Outage:
     def error(self) -> ShardError | None:
         """None: the shard is asked."""
         self._late = tuple(future for future in self._late if not future.done())
-        return self._error if self._late or time.monotonic() < self._until else None
+        is_out = self._late or time.monotonic() < self._until
+        return ShardError(*self._error) if self._error is not None and is_out else None
 
     def begin(self, error: ShardError, *late: Future[Any]) -> None:
         """``late``: the search that has not ended."""
-        self._error, self._until = error, time.monotonic() + AGAIN_SECS
+        self._error, self._until = (error.directory, str(error)), time.monotonic() + AGAIN_SECS
         self._late += late
 
 

@@ -182,7 +182,7 @@ class Searcher:
                     raise
                 if wrong[0].outage.error is None:
                     wrong[0].outage.begin(error)
-                failed[error.directory] = error
+                failed[error.directory] = ShardError(error.directory, str(error))
                 failed |= _failed(rest.shards)
         raise [*failed.values()][-1]
 

@@ -254,6 +254,16 @@ def test_without_any_shard_there_is_no_answer(three: list[Path]) -> None:
             searcher.search("siren")
 
 
+def test_an_error_keeps_no_commit_open(three: list[Path]) -> None:
+    """Its traceback would hold the readers of the query."""
+    searcher = opened(three)
+    spoilt(three[1])
+    (error,) = searcher.search("siren").left_out
+    (again,) = searcher.search("siren").left_out
+    assert str(error) == str(again)
+    assert error.__traceback__ is again.__traceback__ is error.__cause__ is None
+
+
 def test_commits_are_seen_and_nothing_is_left_open(three: list[Path]) -> None:
     """Threads and descriptors stay as many."""
     searcher, counts = opened(three), list[tuple[int, int]]()
