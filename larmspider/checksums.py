@@ -167,7 +167,8 @@ def packed_seal(files: Mapping[str, Sequence[int]]) -> bytes:
 
 
 def break_seal(folder: Path) -> None:
-    """Before a change: a power loss afterwards must not find the seal. Raises OSError."""
+    """Remove the seal. Called before a change, because after a power loss there must be no seal.
+    Raises OSError."""
     with suppress(FileNotFoundError):
         (folder / SEAL).unlink()
         sync_folder(folder)
@@ -234,7 +235,7 @@ def tantivy_crcs(path: Path) -> tuple[int, ...]:
 
 
 class _Footer(NamedTuple):
-    """``begins``: its place; ``crc``: of the bytes before it."""
+    """``begins``: the offset of the footer. ``crc``: the checksum of the bytes before it."""
 
     begins: int
     crc: int

@@ -192,7 +192,8 @@ def one_argument(args: list[str], what: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` as JSON, in ASCII if the encoding of standard output lacks a character."""
+    """Print ``value`` as JSON. The output is ASCII if the encoding of standard output lacks a
+    character."""
     text = json_escaped(json.dumps(value, ensure_ascii=False, indent=1))
     try:
         text.encode(sys.stdout.encoding)

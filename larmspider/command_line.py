@@ -104,7 +104,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _execute(name: str, command: ScrapyCommand, arguments: list[str]) -> NoReturn:
-    """As scrapy.cmdline.execute() from where the command is known."""
+    """Run a known command, as the second half of scrapy.cmdline.execute() does."""
     from scrapy import cmdline
     from scrapy.commands import ScrapyHelpFormatter
     from scrapy.utils.project import get_project_settings

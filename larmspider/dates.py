@@ -13,8 +13,8 @@ from email.utils import parsedate_tz
 def http_time(text: str) -> float | None:
     """A date in one of the three forms of RFC 9110 5.6.7, or of a mail; None for other texts.
 
-    A date without a zone is UTC: asctime has no zone, and ``-0000`` is UTC of an unknown place (RFC
-    5322 3.3). A leap second counts as the second before it.
+    A date without a zone is UTC, as in the form of asctime. ``-0000`` also means UTC (RFC 5322
+    3.3). A leap second counts as the second before it.
     """
     try:
         found = parsedate_tz(text)

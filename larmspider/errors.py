@@ -21,8 +21,8 @@ class ConfigError(LarmspiderError):
 
 
 class TemporaryError(LarmspiderError):
-    """A failure that waiting may end, and has not ended yet: the same command may be started again
-    (exit status 75, EX_TEMPFAIL)."""
+    """A failure that may pass by itself, and did not while the command waited. The same command may
+    be started again (exit status 75, EX_TEMPFAIL)."""
 
 
 class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on
@@ -34,7 +34,7 @@ class CrawlDirError(LarmspiderError):
 
 
 class NoCrawlError(CrawlDirError, ConfigError):
-    """A directory that was named as a crawl's, and holds none."""
+    """A directory that does not hold a crawl, although the user named it as a crawl's directory."""
 
 
 class OtherFormatError(CrawlDirError, ConfigError):
@@ -46,7 +46,7 @@ class OtherFormatError(CrawlDirError, ConfigError):
 
 
 class CommittedGoneError(CrawlDirError):
-    """LARM_DIR lacks committed data of a store; ``what`` is a clause about it."""
+    """LARM_DIR lacks committed data of a store; ``what`` is a clause that names the data."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: something else has cut it short; {MEND}")
@@ -74,5 +74,5 @@ class HttpError(LarmspiderError):
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether ``error`` is a panic of Rust, which no except clause can name."""
+    """Whether ``error`` is a Rust panic. No except clause can name that class."""
     return type(error).__name__ == "PanicException"

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 _SOCKET_NAME = 100
@@ -50,9 +51,10 @@ def lock(path: Path) -> IO[str]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock; tried for a moment. A file that is not there is free."""
+    """Whether a process holds the lock. The lock is taken for a moment to find out. A missing file
+    is free."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # no waiting for the writer of a pipe
     except OSError:
         return False
     try:
@@ -167,9 +169,9 @@ def why_no_lock(folder: Path) -> str | None:
 
 
 def in_words(error: Exception, path: Path) -> str:
-    """An error of LMDB, SQLite or Tantivy, which has written to ``path`` or below it. A write that
-    was cut short is an input/output error for these; here the cause is named: a full disk, a quota,
-    a limit of the size of files."""
+    """An error of LMDB, SQLite or Tantivy in words; the library has written to ``path`` or below
+    it. These libraries report a short write as an input/output error. Here the cause is named: a
+    full disk, a quota, a limit of file sizes."""
     text = str(error) or repr(error)
     if not any(hidden in text for hidden in _HIDDEN):
         return text
@@ -191,24 +193,19 @@ _HIDDEN = (
 
 
 def why_unwritable(place: Path) -> str | None:
-    """Why no large file of a folder can grow now, in words; None if it can. It tries with a file of
-    its own, which is as long as the largest one there. ``place`` may be a file, too: then that file
-    counts, and files whose names begin with its name."""
+    """Why the large files of a folder cannot grow now, in words; None if they can. The test uses a
+    file of its own, as long as the folder's largest file. ``place`` may be a file: then only this
+    file and files whose names begin with its name count."""
     folder, files = place, place.rglob("*")
     if not place.is_dir():
         folder, files = place.parent, place.parent.glob(f"{glob.escape(place.name)}*")
-    probe = folder / f".probe-{os.getpid()}"
     try:
         sizes = (path.stat().st_size for path in files if path.is_file())
         start = max(sizes, default=0)
-        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
+        with TemporaryFile(dir=folder, buffering=0) as probe:  # unnamed: others list the folder
             for offset in (start, 0):
-                _write_at(file, offset)
-            os.fsync(file)
-        finally:
-            os.close(file)
-            probe.unlink(missing_ok=True)
+                _write_at(probe.fileno(), offset)
+            os.fsync(probe.fileno())
     except OSError as error:
         if error.errno not in _CAUSES:
             return None

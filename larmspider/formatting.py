@@ -43,8 +43,8 @@ _NOT_FOR_JSON = re.compile(f"[\x7f-\x9f\u2028\u2029{INVISIBLE}]")
 
 
 def readable(text: str) -> str:
-    """``text`` of a page as a terminal may show it: without what shows nothing, such as a soft
-    hyphen, and otherwise printable()."""
+    """``text`` of a page for a terminal: without invisible characters such as a soft hyphen, and
+    otherwise printable()."""
     return printable(text if text.isascii() else _INVISIBLE.sub("", text))
 
 

@@ -233,8 +233,8 @@ class Page:
 @dataclass(slots=True)
 class Requisite:
     """An image, style or script of a page that was fetched; ``page`` has what its Page would have.
-    ``failed``: the kind of failure, where there was no response. It is not a page: few stores keep
-    it, and nothing counts it with pages."""
+    ``failed``: the kind of failure, if there was no response. A requisite is not a page: few stores
+    keep it, and no count of pages includes it."""
 
     page: Page
     failed: str = ""

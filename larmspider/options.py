@@ -174,8 +174,8 @@ def strings(settings: BaseSettings, name: str) -> list[str]:
 
 
 def words(settings: BaseSettings, name: str) -> list[str]:
-    """The setting as a list of strings without blanks, which may contain commas; on the command
-    line separated by white space, or JSON."""
+    """The setting as a list of strings. A string has no blanks, but may have commas. On the command
+    line the strings are separated by white space, or are a JSON list."""
     value = given = _get(settings, name)
     if isinstance(value, str) and value.strip().startswith("["):
         with suppress(ValueError):  # an expression may begin so, too
@@ -259,8 +259,8 @@ def many_workers(settings: BaseSettings) -> bool:
 
 
 def larm_dir(settings: BaseSettings) -> Path:
-    """Where this process writes: LARM_DIR or, with many workers, this worker's directory in it. Who
-    reads a crawl begins at `crawl_root`."""
+    """The directory to which this process writes: LARM_DIR or, with many workers, this worker's
+    directory in it. Readers of a crawl begin at `crawl_root`."""
     root = crawl_root(settings)
     return root / text(settings, "LARM_WORKER") if many_workers(settings) else root
 

@@ -66,8 +66,8 @@ def check(components: Iterable[object]) -> None:
 
 @cache
 def find(name: str) -> Any | None:
-    """The module, or None if it cannot be imported, which is logged once. For features that need no
-    setting."""
+    """The module; None if it cannot be imported, and the log says so once. For features that need
+    no setting."""
     try:
         return load(name)
     except ConfigError as error:

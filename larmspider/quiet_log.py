@@ -55,8 +55,8 @@ class QuietLog:
 
 
 class FileOfCrawl(logging.Handler):
-    """Writes to crawl.log as soon as the directory holds crawl.json: a directory that the crawl
-    refuses stays as it is."""
+    """Writes to crawl.log once the directory holds crawl.json, so that a directory that the crawl
+    refuses stays unchanged."""
 
     def __init__(self, directory: Path, level: str | int) -> None:
         super().__init__(level)

@@ -72,7 +72,8 @@ _logged: set[str] = set()
 
 
 def keep_secret(*values: str, user: str = "") -> None:
-    """Mask these from now on, in this process; ``user``: the user who sends them, by Basic."""
+    """Mask these secrets from now on in this process. ``user``: the user who sends them by Basic
+    authentication."""
     found = {value for value in values if value}
     if user:
         found |= {f"{user}:{value}" for value in found}
@@ -163,7 +164,7 @@ def _spelled(form: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """As a server or a library may write it."""
+    """The forms in which a server or a library may write a secret."""
     raw = secret.encode("utf-8", "replace")
     with suppress(ValueError):
         yield " ".join(readable(secret).split())

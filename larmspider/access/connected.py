@@ -42,8 +42,8 @@ class RightsReader(Protocol):
     """Lists that the reader remembers during a pass; None outside of one."""
 
     def root_of(self, name: str) -> str | None:
-        """The share or folder that is there, or is away, as a whole; None: the document
-        lies in none."""
+        """The share or folder that the document lies in: all its documents are reachable or away
+        together. None if the document lies in none."""
 
     def is_mounted(self, root: str) -> bool:
         """Whether a root is there."""
@@ -113,8 +113,8 @@ class ConnectedRights:
         raise UnreadableError("its server has not given its rights")
 
     def reader_of(self, scheme: str) -> RightsReader | None:
-        """Who reads the rights of a scheme's documents; None without a connector. Raises
-        ConfigError."""
+        """The object that reads the rights of a scheme's documents; None without a connector.
+        Raises ConfigError."""
         if scheme not in self._readers:
             found = None if self._settings is None else connector_of(self._settings, scheme)
             if found is None:

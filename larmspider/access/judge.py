@@ -15,8 +15,8 @@ def may_read(rights: AccessList, reader: Reader) -> bool:
 
 
 def may_enter(rights: AccessList, reader: Reader) -> bool:
-    """POSIX folders have a right to pass through them. NT lets everybody pass through folders: this
-    list is the share's, which has to allow reading, too."""
+    """Whether a reader may pass through a folder. POSIX has a right for that. NT lets every user
+    pass through folders; there the list is the share's list, which has to allow reading."""
     if rights.kind == POSIX:
         return posix.may(rights, posix.ENTER, reader)
     return may_read(rights, reader)

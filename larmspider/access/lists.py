@@ -92,7 +92,7 @@ class UnreadableError(ValueError):
 
 
 def principal_of(text: Any) -> str:
-    """A principal as it is compared. Raises ConfigError."""
+    """The form of a principal in which principals are compared. Raises ConfigError."""
     found = text.strip() if isinstance(text, str) else ""
     named = any(found.startswith(begin) and len(found) > len(begin) for begin in _NAMED)
     if not (named or found in (EVERYONE, AUTHENTICATED)) or len(found) > MAX_PRINCIPAL:

@@ -73,7 +73,7 @@ def _list(mode: int, uid: int, gid: int, acl: bytes) -> AccessList:
 
 
 def may(rights: AccessList, bit: int, reader: Reader) -> bool:
-    """Whether a person may do what ``bit`` says, `READ` or `ENTER`."""
+    """Whether a person has the right ``bit``, which is `READ` or `ENTER`."""
     if _ROOT in reader:  # CAP_DAC_OVERRIDE
         return True
     mask = next((int(bits) for tag, _, bits in rights.entries if tag == "mask"), 7)

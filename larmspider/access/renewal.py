@@ -26,9 +26,10 @@ from larmspider.urls.schemes import CONNECTED
 
 @dataclass
 class Renewed:
-    """``files`` that were looked at, in ``seconds`` of CPU; ``rows`` of the table and ``moved``
-    documents that changed; ``unread``: files whose rights cannot be read; ``unmounted`` roots.
-    ``silent``: documents whose link texts may not be indexed for other pages any more."""
+    """``files``: the number of checked files. ``seconds``: the CPU time of the checks. ``rows``:
+    changed rows of the table. ``moved``: documents with another slot. ``unread``: files whose
+    rights cannot be read. ``unmounted``: missing roots. ``silent``: documents whose link texts may
+    no longer be indexed for other pages."""
 
     files: int = 0
     seconds: float = 0.0

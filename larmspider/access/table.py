@@ -21,11 +21,16 @@ length, its checksum and a msgpack list of changes:
     ["m", [name, ...]]                  documents to be written again, as their slots changed
     ["w", [name, ...]]                  documents that were
     ["r", [pattern, ...], [host, ...]]  rules, and hosts that send rights
+    ["i", id, number]                   the table, and how many names of "m" and "w" came before
+
+A slot's number never changes its meaning in a table of one id. A server that has
+documents with slots follows the names of "m" and "w" (plugins/opensearch/rights.py).
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import struct
 import threading
 import zlib
@@ -59,6 +64,7 @@ FOLDERS = 1 << 30
 """Slots from this number on belong to folders and shares, which no document has."""
 MAX_BYTES = 1 << 31
 """Largest table: 40 bytes each of 50 million documents."""
+_NO_LISTS = 4_096  # bytes of a table that may be without a list
 _WASTE = 1 << 20  # bytes of records that no longer count, from which on the table is rewritten
 _HEAD = struct.Struct("<II")
 _NONE = 0xFFFFFFFF
@@ -78,6 +84,20 @@ class Slot(NamedTuple):
 def terms_of(slot: int) -> list[str]:
     """The terms of a document: its slot's, and its blocks'."""
     return [f"{slot:x}", *(f"{slot // size:x}/{number}" for number, size in enumerate(BLOCKS))]
+
+
+def has_lists(directory: Path) -> bool:
+    """Whether a document of the index may have a list. True if the table cannot be read."""
+    try:
+        with (directory / NAME).open("rb") as file:
+            if os.fstat(file.fileno()).st_size > _NO_LISTS:
+                return True
+            changes = [change for record in _records(file) for change in record]
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return any(change[0] != "i" and change != ["r", [], []] for change in changes)
 
 
 def key_of(name: str) -> int:
@@ -100,6 +120,7 @@ class AccessTable:
         self.moved: set[str] = set()
         self.patterns: list[str] = []
         self.hosts: list[str] = []
+        self.id, self.moves = "", 0
         self._own: dict[int, int] = {}
         self._match: Callable[[str], int | None] = lambda _url: None
         self._sent = Sent()
@@ -107,7 +128,7 @@ class AccessTable:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Another one after each change."""
+        """A value that differs after each change of the table."""
         return (*self._file, self._read_to)
 
     def refresh(self) -> tuple[int, int, int]:
@@ -162,16 +183,20 @@ class AccessTable:
                     self._own[key] = number
         elif kind == "m":
             self.moved.update(told[0])
+            self.moves += len(told[0])
         elif kind == "w":
             self.moved.difference_update(told[0])
+            self.moves += len(told[0])
+        elif kind == "i":
+            self.id, self.moves = told
         elif kind == "r":
             self.patterns, self.hosts = told
             self._match = matcher(self.patterns)
             self._sent = Sent.of(dict(one.rsplit(" ", 1) for one in self.hosts))
 
     def slot_of(self, name: str) -> int | None:
-        """The slot of a document, or of the document that a part lies in; None: it has no list.
-        Waits while another thread reads the table."""
+        """The slot of a document. A part has the slot of the document that contains it. None if the
+        document has no list. Waits while another thread reads the table."""
         with self._lock:
             return self._slot_of(split_part(name)[0])
 
@@ -187,7 +212,8 @@ class AccessTable:
         return NO_SLOT if self._sent.place_of(name) else None
 
     def is_by_rule(self, slot: int) -> bool:
-        """Whether the documents of a slot are those that a rule fits."""
+        """Whether the slot belongs to a rule: its documents are the documents that the rule
+        fits."""
         return self.slots[slot].name.startswith("rule ")
 
     def list_of(self, slot: int) -> AccessList:
@@ -221,6 +247,10 @@ class AccessWriter(AccessTable):
         self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
         self._next_folder = max(FOLDERS, *self.slots) + 1
         self._moved_before = set(self.moved)  # as the file has them
+        self._touched = set[str]()  # that have moved since, also those that were written again
+        if not self.id:
+            self.id = secrets.token_hex(8)
+            self._changes.append(["i", self.id, self.moves])
         self.tidy()
 
     def tidy(self) -> None:
@@ -247,8 +277,10 @@ class AccessWriter(AccessTable):
         replace_file(self.path, _packed(self._everything()))
         found = self.path.stat()
         self._file, self._read_to = (found.st_dev, found.st_ino), found.st_size
+        self.moves += len(self.moved)
 
     def _everything(self) -> Iterator[list[Any]]:
+        yield ["i", self.id, self.moves]
         yield from (["l", number, one.pack()] for number, one in self.lists.items() if number)
         yield from (["s", number, *one] for number, one in self.slots.items() if number)
         yield from _slots(self._own)
@@ -258,8 +290,8 @@ class AccessWriter(AccessTable):
     # what documents have
 
     def give(self, name: str, rights: Rights | None) -> bool:
-        """Give a document its rights; None: it no longer has a list of its own. Returns whether its
-        slot changed: then it has to be written again (`moved`)."""
+        """Give a document its rights; None if it no longer has a list of its own. Returns whether
+        its slot changed; then the document has to be indexed again (`moved`)."""
         with self._writing:
             before = self.slot_of(name)
             if rights is None:
@@ -269,7 +301,7 @@ class AccessWriter(AccessTable):
             return self._moves(name, before)
 
     def assign(self, name: str, slot: int) -> bool:
-        """Give a document a slot; whether that is another one."""
+        """Give a document a slot. Returns whether the slot differs from the earlier one."""
         with self._writing:
             before = self.slot_of(name)
             self._assign(name, slot)
@@ -278,7 +310,7 @@ class AccessWriter(AccessTable):
     def _moves(self, name: str, before: int | None) -> bool:
         if self.slot_of(name) == before:
             return False
-        self.moved.add(name)
+        self.mark_moved([name])
         return True
 
     def written(self, names: Collection[str]) -> None:
@@ -422,7 +454,9 @@ class AccessWriter(AccessTable):
     def mark_moved(self, names: Iterable[str]) -> None:
         """Have these documents written again."""
         with self._writing:
-            self.moved.update(names)
+            found = set(names)
+            self.moved |= found
+            self._touched |= found
 
     # on the disk
 
@@ -430,11 +464,12 @@ class AccessWriter(AccessTable):
         """Write the changes; they are on the disk on return. Raises CrawlDirError."""
         with self._writing:
             # a crash may leave the first records alone: moved documents come before their slots
+            moving, written = self._touched, (self._moved_before | self._touched) - self.moved
             changes = [
-                *_names("m", self.moved - self._moved_before),
+                *_names("m", moving),
                 *self._changes,
                 *_slots(self._given),
-                *_names("w", self._moved_before - self.moved),
+                *_names("w", written),
             ]
             if not changes:
                 return
@@ -454,7 +489,8 @@ class AccessWriter(AccessTable):
             self._file = found.st_dev, found.st_ino
             self._read_to += len(records)
             self._changes, self._given = [], {}
-            self._moved_before = set(self.moved)
+            self._moved_before, self._touched = set(self.moved), set()
+            self.moves += len(moving) + len(written)
 
     def _unwritable(self, error: OSError) -> CrawlDirError:
         return CrawlDirError(f"{self.path}: cannot write access lists: {error.strerror or error}")

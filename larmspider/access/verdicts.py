@@ -96,8 +96,8 @@ class Verdicts:
 
 
 def covering(hidden: Collection[int], seen: Collection[int]) -> list[str]:
-    """The fewest terms that all documents of ``hidden`` slots have, and none of ``seen`` ones: of
-    whole blocks where no seen slot is in a block."""
+    """The fewest terms that cover all documents of ``hidden`` slots and no document of a ``seen``
+    slot. A block without a seen slot is covered by one term."""
     mixed = [{slot // size for slot in seen} for size in BLOCKS]
     terms = dict[str, None]()
     for slot in hidden:

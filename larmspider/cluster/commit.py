@@ -39,6 +39,7 @@ from msgspec.structs import replace
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
+from larmspider.cluster.lost_parts import outdated_field
 from larmspider.cluster.memory import MemoryWatch, commit_bytes
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
@@ -46,10 +47,13 @@ from larmspider.cluster.record_parts import Split, part_names
 from larmspider.cluster.redis_client import (
     CARRIED_OUT,
     COMMIT,
+    TOLD,
     Command,
     RedisLink,
     call,
+    lost,
     pairs,
+    sound,
 )
 from larmspider.cluster.redis_records import (
     GONE,
@@ -89,7 +93,7 @@ something."""
 class CommitRecord:
     """The last commit of a worker. ``log`` is b"" once it is applied and dropped. ``visits`` are
     the finished URLs. ``outdated`` lists pages for other workers, which then no longer count.
-    ``taken``: how often the worker took a partition so far."""
+    ``taken``: the number of times that the worker has taken a partition so far."""
 
     serial: int = 0
     id: bytes = b""
@@ -124,9 +128,10 @@ class _Attempt:
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    ``serial`` and ``positions`` are of the last commit. ``taken`` is how often this worker took a
-    partition, as far as it knows. ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, if
-    pages may stand for other spellings of their URLs. A commit waits until ``memory`` has room.
+    ``serial`` and ``positions`` belong to the last commit. ``taken`` is the number of times that
+    this worker has taken a partition, as far as it knows. ``crawl_id`` names the crawl in Redis.
+    ``forms`` makes the forms of a URL, if pages may stand for other spellings of their URLs. A
+    commit waits until ``memory`` has room.
     """
 
     def __init__(
@@ -279,7 +284,7 @@ class Committer:
         return found
 
     def _carry_out(self, attempt: _Attempt, already: int) -> None:
-        """Steps 1 to 3, again where Redis has forgotten them. ``already``: pages that Redis has
+        """Run steps 1 to 3, and repeat steps that Redis has lost. ``already``: pages that Redis has
         counted."""
         while True:
             self._write_record(attempt, attempt.stored - already)
@@ -318,7 +323,7 @@ class Committer:
             raise Fenced(f"{lost}: worker {self.worker} took partitions that it does not know of")
 
     def _apply(self, attempt: _Attempt) -> bool:
-        """False: Redis no longer knows this commit."""
+        """Run the steps. Returns False if Redis has lost this commit."""
         record = self.keys.commit(self.worker)
         for own in (False, True):
             steps = [step for step in attempt.log if bool(step.token) == own]
@@ -345,7 +350,11 @@ class Committer:
             reads = self._outbox.read_commands(known)
             outdated = self.keys.outdated(self.worker)
             look: Command = ("LRANGE", outdated, 0, MAX_OUTDATED - 1)
-            reads += [("LREM", outdated, 1, packed) for packed in self.outdated_done]
+            totals = self.keys.crawl("totals")
+            reads += [
+                call(TOLD, [outdated, totals], [outdated_field(self.worker), packed])
+                for packed in self.outdated_done
+            ]
             if self._has_parts:
                 reads.append(("HKEYS", self.keys.log(self.worker)))
             answers = self.link.run([*drop, self._outbox.marks_command(), look, *reads])
@@ -359,15 +368,16 @@ class Committer:
             self._drop_parts(attempt, answers[-1])
         self.outdated = [packed for packed in answers[1] if packed not in self.outdated_done]
         self.outdated_done = []
-        self._outbox.received(known, answers[2 : 2 + len(known)])
-        self._outbox.note_marks(answers[0])
+        with sound(self.link.client, self.link.name):
+            self._outbox.received(known, answers[2 : 2 + len(known)])
+            self._outbox.note_marks(answers[0])
         more = [at for at in self._outbox.marked(self._owned.tokens) if at not in known]
         if more:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
     def _drop_parts(self, attempt: _Attempt, names: Iterable[bytes]) -> None:
-        """Delete parts of earlier commits, and parts of this commit's log, which is dropped.
-        ``names``: all parts that Redis has."""
+        """Delete the parts of earlier commits and of this commit's log. ``names``: all parts in
+        Redis."""
         log, redo = self.keys.log(self.worker), b"%b redo " % attempt.id
         gone = [name for name in names if name not in attempt.parts or name.startswith(redo)]
         self.link.run([("HDEL", log, name) for name in gone])
@@ -376,7 +386,7 @@ class Committer:
     def _drop_log(
         self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step], outdated: bytes
     ) -> Command:
-        keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail"))]
+        keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail", "totals"))]
         told = [
             (who, packed)
             for who, lists in (msgpack.unpackb(outdated) if outdated else {}).items()
@@ -392,16 +402,17 @@ class Committer:
 
     def read(self, worker: str) -> CommitRecord:
         """The commit record of a worker; an empty one if there is none."""
-        fields = self._fields(worker)
-        return CommitRecord(
-            int(fields.get(b"serial", b"0")),
-            fields.get(b"id", b""),
-            int(fields.get(b"taken", b"0")),
-            records.unpack_positions(fields.get(b"positions", b"")),
-            fields.get(b"redo", b""),
-            fields.get(b"visits", b""),
-            fields.get(b"outdated", b""),
-        )
+        with sound(self.link.client, self.link.name):
+            fields = self._fields(worker)
+            return CommitRecord(
+                int(fields.get(b"serial", b"0")),
+                fields.get(b"id", b""),
+                int(fields.get(b"taken", b"0")),
+                records.unpack_positions(fields.get(b"positions", b"")),
+                fields.get(b"redo", b""),
+                fields.get(b"visits", b""),
+                fields.get(b"outdated", b""),
+            )
 
     def _fields(self, worker: str) -> dict[bytes, bytes]:
         for _ in range(TRIES):
@@ -418,19 +429,20 @@ class Committer:
                 fields[name] = b"".join(part or b"" for part in parts)
             if not missing:
                 return fields
-        raise BackendError(  # else the record was dropped, or replaced, between two reads
-            f"Redis at {self.link.name} lacks parts of the commits of worker {worker}"
-        )
+        # else the record was dropped, or replaced, between two reads
+        raise lost(self.link.name, f"parts of the last commit of worker {worker}")
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
         """Apply the log of a worker's last commit, if it still exists. Returns whether it existed.
-        May be called twice. ``partitions``: only a log that changes one of these as its owner."""
+        May be called twice. With ``partitions``, a log is applied only if it changes one of them as
+        its owner."""
         replayed, fenced = False, 0
         for _ in range(TRIES):
             record = self.read(worker)
             if not record.log:
                 return replayed
-            log = unpack_log(record.log)
+            with sound(self.link.client, self.link.name):
+                log = unpack_log(record.log)
             if partitions is not None:
                 changed = {step.partition for step in log if step.token}
                 if changed.isdisjoint(partitions):
@@ -603,7 +615,7 @@ class BatchChanges:
         self.of(partition).put("HSET", visits, key, packed)
 
     def _replaced(self, key: bytes, time: float) -> None:
-        """Tell the worker that has the version before this one, if another one has."""
+        """If another worker has the earlier version of this page, tell that worker."""
         before = self._files.get(key, self._files.urls)
         if before is not None and records.is_final(before):
             visit = records.unpack_visit(before)
@@ -646,9 +658,9 @@ class BatchChanges:
         totals: Mapping[int, int],
         buckets_of: Callable[[int, Sequence[int]], Mapping[int, Sequence[int]]],
     ) -> dict[int, int]:
-        """Add finished URLs to the visited tables, which have ``totals`` members, and remove others
-        from their buckets, which ``buckets_of`` a partition's members names. Returns the new totals
-        of the tables that grow."""
+        """Add finished URLs to the visited tables, and remove forgotten URLs. ``totals``: the sizes
+        of the tables. ``buckets_of`` returns the buckets that hold given members of a partition.
+        Returns the new totals of the tables that grow."""
         for partition, members in self._no_members.items():
             for bucket, found in buckets_of(partition, members).items():
                 words = [b"%d" % number for number in found]

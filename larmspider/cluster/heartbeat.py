@@ -2,7 +2,7 @@
 
 While partitions change hands it asks more often, or each move would wait for the next renewal.
 
-    heart = Heartbeat(membership, lease, on_beat=..., on_fenced=...)
+    heart = Heartbeat(membership, lease, on_beat=..., on_end=...)
     heart.beat()                  # the first one, in this thread
     heart.start()
     ...
@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 
 from larmspider.cluster.membership import NO_LOAD, Beat, Membership, WorkerLease
-from larmspider.frontier.storage.backend import Fenced
+from larmspider.frontier.storage.backend import BackendError
 
 logger = logging.getLogger(__name__)
 
@@ -42,17 +42,17 @@ def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:
 
 
 class Heartbeat:
-    """``on_beat`` and ``on_fenced`` are called in the thread."""
+    """``on_beat``, and ``on_end`` with Fenced or Lost, are called in the thread."""
 
     def __init__(
         self,
         membership: Membership,
         lease: WorkerLease,
         on_beat: Callable[[Beat], None],
-        on_fenced: Callable[[Fenced], None],
+        on_end: Callable[[BackendError], None],
     ) -> None:
         self.membership, self.lease = membership, lease
-        self._on_beat, self._on_fenced = on_beat, on_fenced
+        self._on_beat, self._on_end = on_beat, on_end
         self.load = NO_LOAD
         """The load of the worker, for the next beat."""
         self._stopped = threading.Event()
@@ -61,7 +61,7 @@ class Heartbeat:
         self._rests = False
 
     def beat(self) -> Beat:
-        """Renew the lease. Raises Fenced, and what UNREACHABLE lists."""
+        """Renew the lease. Raises Fenced, Lost, and what UNREACHABLE lists."""
         sent = self.lease.now()
         beat = self.membership.beat(self.load)
         self.lease.renewed(sent)
@@ -75,7 +75,7 @@ class Heartbeat:
         self._now.set()
 
     def stop(self) -> None:
-        """No beat comes after this; the lease is not given back."""
+        """End the beats. The lease is not given back."""
         self._stopped.set()
         self._now.set()
         if self._thread.is_alive():
@@ -92,9 +92,9 @@ class Heartbeat:
                 return
             try:
                 beat = self.beat()
-            except Fenced as error:
+            except BackendError as error:
                 self.lease.end()
-                self._on_fenced(error)
+                self._on_end(error)
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, the worker rests without a beat
                 self._tell(error)

@@ -23,6 +23,7 @@ from larmspider import __version__, options
 from larmspider.cluster.heartbeat import Heartbeat
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with, partitions_of, refuse_other_format
+from larmspider.cluster.lost_parts import stored_pages
 from larmspider.cluster.membership import (
     Membership,
     NameTaken,
@@ -30,7 +31,14 @@ from larmspider.cluster.membership import (
     WorkerLease,
     cluster_settings,
 )
-from larmspider.cluster.redis_client import UNREACHABLE, RedisLink, insist, link_to, pairs
+from larmspider.cluster.redis_client import (
+    UNREACHABLE,
+    RedisLink,
+    insist,
+    link_to,
+    pairs,
+    sound,
+)
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
@@ -101,11 +109,17 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
     text, before, waited_for = json.dumps(ours, sort_keys=True), "", 0
 
     def ask() -> int:
-        return membership.join(text, before)[1]
+        others, earlier = membership.join(text, before)
+        if not others:
+            _count_again(link, keys)
+        return earlier
+
+    asked = [("EXISTS", keys.crawl(name)) for name in ("id", "description")]
+    is_described = link.run(asked) != [1, 0]
 
     while True:
         try:
-            return insist(ask, link.name)
+            earlier = insist(ask, link.name)
         except NameTaken as taken:
             if taken.epoch == waited_for:
                 raise ConfigError(
@@ -121,13 +135,38 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
             )
             time.sleep(taken.seconds + 0.05)
         except OtherCrawl as other:
-            known = json.loads(other.known)
+            known = _described(other.known, link)
             refuse_other(known, ours, link.name, other.living, anyway=anyway)
             if other.living:  # the same crawl, e.g. with filters that have moved to other modules
                 warn_of_limits(known, ours)
                 text = other.known
             else:
                 before = other.known
+        else:
+            if not is_described:
+                logger.warning(
+                    "Redis at %s has no description of the crawl, as after a rebuild: it gets this"
+                    " worker's",
+                    link.name,
+                )
+            return earlier
+
+
+def _described(text: str | bytes, link: RedisLink) -> dict[str, Any]:
+    with sound(link.client, link.name):
+        return dict(json.loads(text))
+
+
+def _count_again(link: RedisLink, keys: Keys) -> None:
+    """Count the stored pages by the counters of the hosts, if the totals are gone."""
+    with sound(link.client, link.name):
+        total, stored = stored_pages(link.run, keys)
+    if total < stored:
+        logger.warning(
+            "Redis at %s has lost %s: it counts %s of %s, and gets their number again",
+            link.name, keys.crawl("totals").decode(), f"{total:,}", counted(stored, "stored page"),
+        )  # fmt: skip
+        link.run([("HSET", keys.crawl("totals"), "stored", stored)])
 
 
 def description(crawler: Crawler) -> dict[str, Any]:
@@ -224,7 +263,8 @@ class SharedCrawl:
             living = len(insist(self._membership.living, self.link.name))
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
-            refuse_other(json.loads(known), ours, self.link.name, living, anyway=anyway)
+            was = _described(known, self.link)
+            refuse_other(was, ours, self.link.name, living, anyway=anyway)
 
     def living(self) -> list[str]:
         """Names of the workers whose leases have not run out."""
@@ -284,7 +324,7 @@ class SharedCrawl:
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:
-        """As refuse_to_wipe()."""
+        """See refuse_to_wipe()."""
         where = self.link.name
         insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 

@@ -7,16 +7,39 @@ keys.requests(171, "wiki:80")             # b"intranet:requests:{171}:wiki:80"
 
 from __future__ import annotations
 
+import re
+
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.records import host_prefix
+
+TYPES = {
+    b"hash": (
+        "entries hosts counts notes merged visits owner workers blocks dead pulse runs idle load"
+        " moves totals refresh refresh_run orders room commit log rebuild rebuild_visits"
+        " rebuild_entries rebuild_merged rebuild_hosts rebuild_stale"
+    ),
+    b"zset": "requests delayed mail",
+    b"list": "pages inbox outdated",
+    b"set": "dupefilter rebuild_known rebuild_workers",
+    b"string": "token commits format id ended description rebuilding",
+}
+"""The names of keys by the type that Redis has them as."""
+_TYPE_OF = {name.encode(): kind for kind, names in TYPES.items() for name in names.split()}
+_NAME = re.compile(rb":(?:(\w+):\{\d+\}|\{crawl\}:(\w+))")
+
+
+def type_of(key: bytes) -> bytes | None:
+    """The type of a key of a crawl; None if it is no such key."""
+    found = _NAME.search(key)
+    return _TYPE_OF.get(found[1] or found[2]) if found else None
 
 
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
     The number of a partition stands in braces. The partition is the host's part of a URL key scaled
-    to the number of partitions, so the URL keys of a partition are neighbours. The host counts as
-    it stands in the canonical URL: two names of one host never have two owners.
+    to the number of partitions, so the URL keys of a partition are neighbours. The partition
+    depends on the host's name in the canonical URL, so two names of one host never have two owners.
     """
 
     def __init__(self, prefix: str, partitions: int) -> None:

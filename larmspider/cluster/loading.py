@@ -22,10 +22,25 @@ from larmspider import program
 from larmspider.cluster.commit import TRIES, CommitRecord, Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
-from larmspider.cluster.lost_parts import OWNER_FIELDS, lost_parts
+from larmspider.cluster.lost_parts import (
+    OWNER_FIELDS,
+    Run,
+    is_commit_lost,
+    lost_outdated,
+    lost_parts,
+)
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
-from larmspider.cluster.redis_client import OWN, REBUILD, Command, RedisLink, call, pairs
+from larmspider.cluster.redis_client import (
+    OWN,
+    REBUILD,
+    Command,
+    RedisLink,
+    call,
+    lost,
+    pairs,
+    sound,
+)
 from larmspider.cluster.redis_records import unpack_pages, unpack_queued, unpack_visits
 from larmspider.cluster.visited_table import members
 from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
@@ -50,8 +65,10 @@ _ELEMENTS_AT_ONCE = 100
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
     """The number of partitions of a crawl: ``wanted`` (LARM_BLOCKS); if 0, the number in Redis.
-    Raises ConfigError while the crawl is being rebuilt."""
-    begun = begun_with(refuse_rebuilding(link, prefix))
+    Raises ConfigError while the crawl is being rebuilt, Lost for a crawl without a format."""
+    known = refuse_rebuilding(link, prefix)
+    refuse_lost_format(link.run, prefix, known, link.name)
+    begun = begun_with(known)
     return wanted or begun or PARTITIONS
 
 
@@ -63,8 +80,17 @@ def refuse_other_format(known: bytes | None, where: str) -> None:
         raise OtherFormatError(f"the crawl in Redis at {where}", found, repr(ours[0].decode()))
 
 
+def refuse_lost_format(run: Run, prefix: str, known: bytes | None, where: str) -> None:
+    """Raise Lost for a crawl in Redis whose format is gone, and with it the number of its
+    partitions. ``known``: its format."""
+    keys = Keys(prefix, 1)
+    if known is None and run([("EXISTS", keys.crawl("id"))]) != [0]:
+        raise lost(where, f"the key {keys.crawl('format').decode()}")
+
+
 def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
-    """The format of the crawl in Redis. Raises ConfigError while it is being rebuilt."""
+    """Return the format of the crawl in Redis. Raises ConfigError while the crawl is being
+    rebuilt."""
     known: bytes | None
     (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
     if is_rebuilding(known):
@@ -88,12 +114,8 @@ def begun_with(known: bytes | None) -> int:
     return int(begun[1]) if begun else 0
 
 
-class Lost(BackendError, ConfigError):  # noqa: N818 - named for what happened
-    """Redis lacks a part of the crawl that workers have committed."""
-
-
 class Loading:
-    """``batch``: queued URLs of a partition that come in one round trip, about."""
+    """``batch``: about this number of queued URLs of a partition comes in one round trip."""
 
     def __init__(self, committer: Committer, local: LocalCopy, batch: int) -> None:
         self._committer, self._local, self._batch = committer, local, batch
@@ -102,6 +124,10 @@ class Loading:
     def load(self, partitions: Mapping[int, int]) -> Loaded:
         """Load partitions, given with their tokens. Raises Fenced where one has a later owner, and
         Lost where Redis lacks some of it; then nothing on disk has changed."""
+        with sound(self._link.client, self._link.name):
+            return self._load(partitions)
+
+    def _load(self, partitions: Mapping[int, int]) -> Loaded:
         loaded = Loaded(dict(partitions))
         numbers = sorted(partitions)
         self._apply_logs_of_owners(numbers, but=self._committer.worker)
@@ -167,12 +193,12 @@ class Loading:
     def _refuse_lost(self, owners: Mapping[int, Sequence[Any]], loaded: Loaded) -> None:
         """Without this, pages whose keys were evicted or deleted would be fetched, and stored, once
         more."""
-        if lost := [*lost_parts(self._link.run, self._keys, owners, loaded.untouched)]:
-            self._report(lost)
+        if parts := [*lost_parts(self._link.run, self._keys, owners, loaded.untouched)]:
+            self._report(parts)
 
-    def _report(self, lost: Sequence[str]) -> None:
-        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
-        raise _lost(self._link, f"{lost[0]}{more}")
+    def _report(self, parts: Sequence[str]) -> None:
+        more = f", and {len(parts) - 1:,} more" if len(parts) > 1 else ""
+        raise lost(self._link.name, f"{parts[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The last workers of these partitions; "" for a partition without one."""
@@ -282,7 +308,7 @@ def _by_name(answer: Any) -> dict[str, bytes]:
 
 
 def _requeued(packed: bytes) -> Counts:
-    """Counters with leased URLs as queued ones; delayed URLs are counted later."""
+    """The counters with leased URLs counted as queued. Delayed URLs are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = counts.held = 0
@@ -290,8 +316,8 @@ def _requeued(packed: bytes) -> Counts:
 
 
 def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
-    """Bring a worker's disk to the state of its last commit in Redis, which is applied, and return
-    the commit.
+    """Bring a worker's disk to the state of its last commit in Redis. Applies that commit and
+    returns it.
 
     Redis is right. If Redis came back without its last second, the disk forgets that second, too.
     Changes that the disk lacks, because the worker was killed in between, come from the commit
@@ -301,7 +327,7 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
     on_disk = int(serial or 0)
     if on_disk:
-        _refuse_lost_commit(committer)
+        _refuse_lost_parts(committer)
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
     local.wipe()
@@ -329,28 +355,19 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     return record
 
 
-def _refuse_lost_commit(committer: Committer) -> None:
-    """Raise Lost where partitions have steps of this worker's commits, and Redis has no commit of
-    it: by that, its stores would be cut back to nothing. A Redis that came back without its last
-    second has neither."""
+def _refuse_lost_parts(committer: Committer) -> None:
+    """Raise Lost if partitions have steps of this worker's commits, but Redis has no commit of this
+    worker. The stores would otherwise be cut back to nothing. Also if lists of outdated pages are
+    gone. A Redis that lost only its last second has lost both."""
     link, keys, worker = committer.link, committer.keys, committer.worker
-    if link.run([("EXISTS", keys.commit(worker))]) == [0]:
-        applied = b"applied:" + worker.encode()
-        owners = [keys.partition("owner", at) for at in range(keys.partitions)]
-        if any(link.run([("HEXISTS", owner, applied) for owner in owners])):
-            raise _lost(link, f"the last commit of worker {worker}")
-
-
-def _lost(link: RedisLink, what: str) -> Lost:
-    return Lost(
-        f"Redis at {link.name} has lost a part of the crawl ({what}): keys were evicted or"
-        " deleted. Nothing is fetched again. Stop all workers, delete what Redis has left of the"
-        f" crawl, and {REBUILD}"
-    )
+    if is_commit_lost(link.run, keys, worker):
+        raise lost(link.name, f"the last commit of worker {worker}")
+    if what := lost_outdated(link.run, keys, worker):
+        raise lost(link.name, what)
 
 
 def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
-    """Where stores are since a compaction that came after this commit."""
+    """The positions of the stores after a compaction that came after this commit."""
     packed = local.files.get(COMPACTED, local.files.meta) or b""
     known, _, positions = packed.partition(b"\n")
     return records.unpack_positions(positions) if known == commit.encode() else {}

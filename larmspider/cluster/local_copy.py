@@ -295,7 +295,7 @@ class LocalCopy:
         return found
 
     def _without_merged(self, known: Iterable[tuple[bytes, bytes]]) -> list[Row]:
-        """The rows that delete the merged ones among ``known``."""
+        """The rows that delete the merged URLs among ``known``."""
         rows: list[Row] = []
         for key, record in known:
             if record[0] == UrlState.MERGED:

@@ -3,7 +3,8 @@
     for part in lost_parts(link.run, keys, owners, untouched): ...   # "partition 3 has 0 of 2 ..."
 
 ``counts`` has the numbers of a partition's URLs. The owner record has the lengths of the other
-tables (lua/apply.lua); in a crawl that was begun without these, once the tables change.
+tables (lua/apply.lua), and ``totals`` the lengths of the lists ``outdated`` (lua/carried_out.lua);
+in a crawl that was begun without these, once the tables change.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ def size_field(table: str) -> str:
     return f"size:{table}"
 
 
+def outdated_field(worker: str) -> str:
+    """The field of the totals with the number of lists of outdated pages of a worker."""
+    return f"outdated:{worker}"
+
+
 OWNER_FIELDS = ("visited", *map(size_field, COUNTED))
 """Fields of the owner record: the size of the visited table, and the lengths of the others."""
 
@@ -66,8 +72,40 @@ def lost_parts(
                 yield f"partition {one.number} {lost}"
 
 
+def lost_outdated(run: Run, keys: Keys, worker: str) -> str:
+    """The lost lists of pages in a worker's directory that no longer count; "" if none is."""
+    size, length = run(
+        [("HGET", keys.crawl("totals"), outdated_field(worker)), ("LLEN", keys.outdated(worker))]
+    )
+    wanted, there = int(size or 0), int(length)
+    if there >= wanted:
+        return ""
+    return f"{there:,} of {wanted:,} lists of outdated pages of worker {worker}"
+
+
+def is_commit_lost(run: Run, keys: Keys, worker: str) -> bool:
+    """Whether partitions have steps of a worker's commits, and Redis has no commit of it."""
+    if run([("EXISTS", keys.commit(worker))]) != [0]:
+        return False
+    fields = [f"{kind}:{worker}" for kind in ("applied", "posted")]
+    owners = [keys.partition("owner", at) for at in range(keys.partitions)]
+    return any(map(any, run([("HMGET", owner, *fields) for owner in owners])))
+
+
+def stored_pages(run: Run, keys: Keys) -> tuple[int, int]:
+    """The number of stored pages of the crawl by its totals, and by the counters of its hosts. The
+    first is larger if pages were stored more than once."""
+    counts = [keys.partition("counts", at) for at in range(keys.partitions)]
+    total, *found = run(
+        [("HGET", keys.crawl("totals"), "stored"), *(("HVALS", name) for name in counts)]
+    )
+    every = (records.unpack_counts(packed) for answer in found for packed in answer)
+    return int(total or 0), sum(one.stored for one in every)
+
+
 class _Partition:
-    """A partition's counters in Redis; most partitions of a small crawl are not ``is_used``."""
+    """A partition's counters in Redis. Most partitions of a small crawl have no URLs
+    (``is_used``)."""
 
     def __init__(
         self, keys: Keys, number: int, owner: Sequence[Any], counts: Any, queued: Any

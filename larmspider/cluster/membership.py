@@ -26,6 +26,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import options
+from larmspider.cluster.redis_client import name_of, sound
 from larmspider.errors import LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
 
@@ -57,7 +58,7 @@ MARGIN = 0.1
 class ClusterSettings(NamedTuple):
     """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE.
 
-    ``partitions`` is 0 if the crawl in Redis says how many there are: partitions_of().
+    ``partitions`` is 0 if the crawl in Redis sets the number: partitions_of().
     """
 
     lease_secs: float
@@ -188,7 +189,7 @@ class Membership:
 
     ``server`` gives the time in milliseconds and the run of Redis, for tests; None: Redis does.
     Methods may be called from any thread, one at a time. They raise redis.RedisError where Redis
-    does not answer, and Fenced where others have taken over.
+    does not answer, Fenced where others have taken over, and Lost where a key is not the crawl's.
     """
 
     def __init__(
@@ -289,7 +290,9 @@ class Membership:
 
     def stored(self) -> int:
         """The number of pages that all workers together have stored and committed."""
-        return int(self._connection.hget(self._keys[KEYS.index("totals")], "stored") or 0)
+        key = self._keys[KEYS.index("totals")]
+        with sound(self._connection, name_of(self._connection), [key]):
+            return int(self._connection.hget(key, "stored") or 0)
 
     def expire(self, names: Iterable[str]) -> None:
         """Expire the leases of these workers, whose processes have ended."""
@@ -298,7 +301,8 @@ class Membership:
 
     def names(self) -> list[str]:
         """Names of all workers that have not left, and are not known to be dead."""
-        return [name.decode() for name in self._connection.hkeys(self._keys[0])]
+        with sound(self._connection, name_of(self._connection), self._keys[:1]):
+            return [name.decode() for name in self._connection.hkeys(self._keys[0])]
 
     def living(self) -> list[str]:
         """Names of the workers whose lease has not run out."""
@@ -306,8 +310,8 @@ class Membership:
             return sorted(self._run("expire", "")[1])
 
     def leave(self, known: str = "") -> bool:
-        """Free the partitions and the name of this worker, which has committed everything.
-        ``known`` is Committer.known; "": it has broken off. False if Redis has forgotten a
+        """Free the partitions and the name of this worker, after its last commit. ``known`` is
+        Committer.known, or "" if the worker has broken off. Returns False if Redis has lost a
         commit."""
         with self._lock:
             answer = self._checked("leave", known)
@@ -341,13 +345,15 @@ class Membership:
         return answer
 
     def _run(self, script: str, *arguments: str, record: str = "") -> list[Any]:
-        """``record``: the worker whose commit record the script looks at; "": this one."""
+        """``record``: the worker whose commit record the script reads; "" stands for this
+        worker."""
         now, run = ("", "") if self._server is None else self._server()
         lease = int(self.lease_secs * 1000)
         common: list[str | int] = [self.name, self.epoch, lease, self.partitions, now, run]
         keys = [*self._keys, f"{self._prefix}commit:{record or self.name}"]
-        answer = self._scripts[script](keys=keys, args=[*common, *arguments])
-        return [_text(part) for part in answer]
+        with sound(self._connection, name_of(self._connection), keys):
+            answer = self._scripts[script](keys=keys, args=[*common, *arguments])
+            return [_text(part) for part in answer]
 
 
 def _named(partitions: Mapping[int, int]) -> str:

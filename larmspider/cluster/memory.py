@@ -176,7 +176,7 @@ class MemoryWatch:
         return claim
 
     def _set(self, claim: float) -> bool:
-        """False: Redis is full. The earlier claim there still holds off others."""
+        """Returns False if Redis is full; then the earlier claim still counts."""
         try:
             self._link.client.hset(self._keys.crawl("room"), self._worker, int(claim))
         except redis.exceptions.OutOfMemoryError:

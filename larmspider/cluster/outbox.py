@@ -93,7 +93,7 @@ class Outbox:
     # out
 
     def forward(self, entries: Iterable[QueuedUrl]) -> int:
-        """How many of the entries were not forwarded lately."""
+        """Forward the entries that were not forwarded lately. Returns their number."""
         before = len(self._new)
         for entry in entries:
             if entry.key not in self._young:
@@ -144,8 +144,8 @@ class Outbox:
         return {partition: list(parts) for partition, parts in self._trim_sealed.items()}
 
     def went_back(self, partition: int) -> None:
-        """The inbox did not begin with the last messages of steps() and trims(): Redis has come
-        back with an older inbox, which is read again."""
+        """Redis came back with an older inbox: the inbox did not begin with the last messages of
+        steps() and trims(). It is read again."""
         self._gone_back.add(partition)
 
     def committed(self) -> None:

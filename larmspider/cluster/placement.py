@@ -123,7 +123,7 @@ class BusyHosts:
         self._arrived.difference_update(arrived)
 
     def look(self, owned: Callable[[int], bool], leaving: Collection[int]) -> Load:
-        """Look at some hosts: the load as of the last time that all were looked at."""
+        """Look at the next hosts. Returns the load as of the last time that all hosts were seen."""
         table, now = self._frontier.hosts, self._frontier.clock()
         for name in self._names[-SLICE:]:
             host = table.get(name)

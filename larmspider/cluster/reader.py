@@ -10,20 +10,29 @@ CrawlDirError if Redis does not answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from larmspider import options
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import begun_with, refuse_other_format
-from larmspider.cluster.lost_parts import OWNER_FIELDS, lost_parts
+from larmspider.cluster.loading import begun_with, refuse_lost_format, refuse_other_format
+from larmspider.cluster.lost_parts import (
+    OWNER_FIELDS,
+    is_commit_lost,
+    lost_outdated,
+    lost_parts,
+    stored_pages,
+)
 from larmspider.cluster.membership import PARTITIONS
-from larmspider.cluster.redis_client import UNREACHABLE, pairs
+from larmspider.cluster.redis_client import UNREACHABLE, name_of, pairs, sound, wrong_types
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
+from larmspider.formatting import counted
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import Counts, MergedUrl, QueuedUrl, UrlState
 from larmspider.workdir.directory import REDIS_DIR, REDIS_SOCKET
@@ -34,13 +43,15 @@ if TYPE_CHECKING:
 
 
 ANSWER_SECS = 2.0
+_KEYS_AT_ONCE = 1_000
 
 
 @contextmanager
 def waiting_of(
-    root: Path, manifest: dict[str, Any], settings: BaseSettings
+    root: Path, manifest: dict[str, Any], settings: BaseSettings, *, strict: bool = False
 ) -> Iterator[tuple[RedisReader | None, str]]:
-    """The reader, or None and the reason.
+    """The reader, or None and the reason. With ``strict`` raises Lost for a Redis that lacks a part
+    of the crawl.
 
     Asks the Redis of REDIS_URL, or the private one of ``scrapy workers`` while that runs.
     """
@@ -54,7 +65,7 @@ def waiting_of(
         wanted = settings.copy()
         wanted.set("REDIS_URL", f"unix://{quote(str(socket))}", priority="cmdline")
     # here, as most crawls have no Redis: its client costs every command 0.1 s
-    from larmspider.cluster.redis_client import connect
+    from larmspider.cluster.redis_client import Lost, connect
 
     try:
         client, where = connect(
@@ -62,6 +73,8 @@ def waiting_of(
         )
         reader = RedisReader.of(client, str(manifest.get("spider")))
     except (ConfigError, CrawlDirError, TemporaryError) as error:
+        if strict and isinstance(error, Lost):
+            raise
         why = " ".join(str(error).split())
         yield None, f"the queues of this crawl are in Redis ({where}), which does not answer: {why}"
         return
@@ -71,6 +84,15 @@ def waiting_of(
         client.close()
 
 
+@contextmanager
+def answered() -> Iterator[None]:
+    """Raise CrawlDirError if Redis does not answer within."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise CrawlDirError(f"Redis cannot be read: {' '.join(str(error).split())}") from None
+
+
 _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 MAX_BUCKETS = 2_000
 """Sets of a partition that are searched for a URL: a million URLs."""
@@ -78,25 +100,29 @@ MAX_BUCKETS = 2_000
 
 class RedisReader:
     def __init__(self, client: Any, keys: Keys) -> None:
-        self._client, self._keys = client, keys
+        self._client, self._keys, self._name = client, keys, name_of(client)
 
     @classmethod
     def of(cls, client: Any, spider: str) -> Self:
         """A reader with the crawl's number of partitions. Raises CrawlDirError if Redis does not
-        answer, or has a crawl of another format."""
+        answer, or has a crawl of another format; Lost for a crawl without a format."""
         keys = Keys(spider, PARTITIONS)
-        (known,) = cls(client, keys)._run([("GET", keys.crawl("format"))])
+        reader = cls(client, keys)
+        (known,) = reader._run([("GET", keys.crawl("format"))])
+        refuse_lost_format(reader._run, spider, known, reader._name)
         refuse_other_format(known, "REDIS_URL")
         return cls(client, Keys(spider, begun_with(known) or PARTITIONS))
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
-        try:
-            with self._client.pipeline(transaction=False) as pipe:
-                for command in commands:
-                    pipe.execute_command(*command)
-                return list(pipe.execute())
-        except UNREACHABLE as error:
-            raise CrawlDirError(f"Redis cannot be read: {' '.join(str(error).split())}") from None
+        keys = {word for command in commands for word in command[1:2]}
+        with (
+            answered(),
+            sound(self._client, self._name, sorted(keys)),
+            self._client.pipeline(transaction=False) as pipe,
+        ):
+            for command in commands:
+                pipe.execute_command(*command)
+            return list(pipe.execute())
 
     def _queued(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Place in the queue, packed entry."""
@@ -136,13 +162,14 @@ class RedisReader:
         return None if found is None else records.unpack_entry(found[1])
 
     def merged(self, key: bytes) -> MergedUrl | None:
-        """As Backend.merged()."""
+        """See Backend.merged()."""
         name = self._keys.partition("merged", self._keys.partition_of_key(key))
         (found,) = self._run([("HGET", name, key)])
         return None if found is None else records.unpack_merged(found)
 
     def all_merged(self) -> Iterator[MergedUrl]:
-        """As FrontierReader.all_merged(); a round trip for each partition that has some."""
+        """See FrontierReader.all_merged(). Takes a round trip for each partition with merged
+        URLs."""
         names = [self._keys.partition("merged", at) for at in range(self._keys.partitions)]
         sizes = self._run([("HLEN", name) for name in names])
         for name, size in zip(names, sizes, strict=True):
@@ -151,7 +178,7 @@ class RedisReader:
                 yield from map(records.unpack_merged, found)
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """As FrontierReader.place()."""
+        """See FrontierReader.place()."""
         found = self._queued(key)
         if found is None:
             return None
@@ -173,7 +200,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts()."""
+        """The hosts, in the form of FrontierReader.hosts()."""
         partitions = range(self._keys.partitions)
         names = [
             self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")
@@ -186,7 +213,7 @@ class RedisReader:
         return rows
 
     def crawl_id(self) -> str:
-        """As FrontierReader.shared_crawl() has it; "" where Redis has no crawl."""
+        """The result of FrontierReader.shared_crawl(); "" if Redis has no crawl."""
         (found,) = self._run([("GET", self._keys.crawl("id"))])
         return (found or b"").decode()
 
@@ -203,22 +230,55 @@ class RedisReader:
         return found
 
     def lost_parts(self) -> list[str]:
-        """The parts of partitions that Redis has lost, in words."""
-        partitions = range(self._keys.partitions)
-        fields = ("worker", *OWNER_FIELDS)
-        rows = self._run(
-            [("HMGET", self._keys.partition("owner", at), *fields) for at in partitions]
-        )
-        untouched = {at for at, row in enumerate(rows) if not row[0]}
-        owners = {at: row[1:] for at, row in enumerate(rows)}
-        return [*lost_parts(self._run, self._keys, owners, untouched)]
+        """The parts of the crawl that Redis has lost, in words."""
+        with sound(self._client, self._name):
+            return [*self._lost_parts()]
+
+    def _lost_parts(self) -> Iterator[str]:
+        keys = self._keys
+        partitions = range(keys.partitions)
+        rows = self._run([("HGETALL", keys.partition("owner", at)) for at in partitions])
+        owners = [pairs(row) for row in rows]
+        untouched = {at for at, owner in enumerate(owners) if not owner.get(b"worker")}
+        fields = [name.encode() for name in OWNER_FIELDS]
+        values = {at: [owner.get(name) for name in fields] for at, owner in enumerate(owners)}
+        yield from lost_parts(self._run, keys, values, untouched)
+        steps = (b"applied:", b"posted:")
+        names = {name for owner in owners for name in owner if name.startswith(steps)}
+        for worker in sorted({name.partition(b":")[2].decode() for name in names}):
+            if is_commit_lost(self._run, keys, worker):
+                yield f"the last commit of worker {worker}"
+        (totals,) = self._run([("HGETALL", keys.crawl("totals"))])
+        for name in sorted(pairs(totals)):
+            told, _, worker = name.decode().partition("outdated:")
+            if not told and (what := lost_outdated(self._run, keys, worker)):
+                yield what
+
+    def wrong_types(self) -> list[str]:
+        """The keys of the crawl that have another type, in words. O(keys of the database)."""
+        pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._keys.prefix) + ":*{*}*"
+        found: list[str] = []
+        with answered():
+            keys = self._client.scan_iter(match=pattern, count=_KEYS_AT_ONCE)
+            while some := list(islice(keys, _KEYS_AT_ONCE)):
+                found += wrong_types(self._client, some)
+        return found
+
+    def uncounted(self) -> str:
+        """Say if the totals count fewer stored pages than the hosts; "": they do not."""
+        with sound(self._client, self._name):
+            total, stored = stored_pages(self._run, self._keys)
+        if total >= stored:
+            return ""
+        key = self._keys.crawl("totals").decode()
+        return f"{key} counts {total:,} of {counted(stored, 'stored page')}"
 
     def partition_of_key(self, key: bytes) -> int:
-        """As Keys.partition_of_key()."""
+        """See Keys.partition_of_key()."""
         return self._keys.partition_of_key(key)
 
     def host(self, name: str) -> tuple[bytes, Counts]:
-        """As FrontierReader.host()."""
+        """See FrontierReader.host()."""
         partition = self._keys.partition_of(name)
         record, counts = self._run(
             [

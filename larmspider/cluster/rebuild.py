@@ -36,7 +36,7 @@ from larmspider import program
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
-from larmspider.cluster.lost_parts import COUNTED, size_field
+from larmspider.cluster.lost_parts import COUNTED, outdated_field, size_field
 from larmspider.cluster.membership import WORKERS_NOTE, Membership
 from larmspider.cluster.redis_client import Command, RedisLink, pairs
 from larmspider.cluster.redis_records import (
@@ -367,6 +367,7 @@ class Rebuild:
     def _make_commits(self, report: Report, stale: dict[str, list[Outdated]]) -> None:
         """Each worker goes on from the last commit on its disk."""
         (answer,) = self._link.run([("HGETALL", self._brought)])
+        totals = self._keys.crawl("totals")
         commands: list[Command] = []
         for name, packed in pairs(answer).items():
             worker = name.decode()
@@ -377,9 +378,11 @@ class Rebuild:
                 ("HSET", record, "serial", serial, "id", f"rebuild{serial}"),
                 ("HSET", record, "positions", positions, "partitions", "  ", "steps", "0"),
             ]
-            for some in _batches(stale.get(worker, ())):
+            lists = [*_batches(stale.get(worker, ()))]
+            for some in lists:
                 commands.append(("RPUSH", outdated, pack_outdated(some)))
                 report.outdated += len(some)
+            commands.append(("HSET", totals, outdated_field(worker), len(lists)))
         self._link.run(commands)
 
 
@@ -400,8 +403,9 @@ class _Partition:
         self._again: list[tuple[bytes, int, bytes]] = []
 
     def visit(self, key: bytes, visit: FetchRecord) -> None:
-        """A URL that is done, unless the worker that has its page has not brought its directory.
-        It is done whatever else is known of it: no page is fetched for an old place in a queue."""
+        """Record a finished URL, unless the directory of the worker that has its page was not
+        brought. A finished URL stays finished, even if another directory has an old place of it in
+        a queue."""
         self.entries.pop(key, None)
         self.merged.pop(key, None)
         if visit.has_page and visit.shard not in self._report.workers:
@@ -522,7 +526,8 @@ def _stored(visit: FetchRecord) -> float:
 
 
 def _rank(visit: FetchRecord, is_removed: Callable[[FetchRecord], bool]) -> tuple[bool, float]:
-    """The larger rank is the newer record; a record that the operator removed stays so."""
+    """The rank of a record: the newer record has the larger rank. A page that the operator removed
+    stays removed."""
     return is_removed(visit), visit.time
 
 

@@ -16,11 +16,14 @@ else, as in scrapy-redis.
 from __future__ import annotations
 
 import logging
+import re
 import signal
+import struct
 import sys
 import threading
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +31,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
+import msgpack
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -37,7 +41,9 @@ from scrapy.utils.misc import load_object
 from scrapy_redis.connection import get_redis_from_settings
 
 from larmspider import program
-from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
+from larmspider.cluster import sentinel
+from larmspider.cluster.keys import type_of
+from larmspider.cluster.sentinel import SentinelRedis, is_sentinel
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
 
@@ -60,6 +66,13 @@ _PASSING = (
 )
 _PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "MASTERDOWN", "OOM")
 _REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
+_DAMAGED_WORDS = re.compile(r"WRONGTYPE|user_script:[0-9]+: |not an integer|not a valid float")
+"""A key has another type than the crawl's, or a script could not read its value."""
+_UNREADABLE = (
+    ValueError, TypeError, LookupError, AttributeError, struct.error, zlib.error,
+    msgpack.UnpackException,
+)  # fmt: skip
+"""Errors of all that unpacks a value."""
 _CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"
 
 
@@ -82,6 +95,8 @@ def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError 
     refused only while the crawl is ``starting``."""
     if passing(error) or (refused(error) and not starting):
         return None
+    if _is_damaged(error):
+        return lost(where, why(error))
     message = f"Redis at {where} refuses: {why(error)}"
     return ConfigError(message) if refused(error) else BackendError(message)
 
@@ -91,6 +106,53 @@ def why(error: Exception) -> str:
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     text = text.partition(" : <redis.")[0]  # without a master it names an object per sentinel
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
+
+
+class Lost(BackendError, ConfigError):  # noqa: N818 - named for what happened
+    """Redis lacks a part of the crawl that workers have committed."""
+
+
+def lost(where: str, what: str) -> Lost:
+    """The error for a part of the crawl that is gone, or is not what workers have written."""
+    return Lost(
+        f"Redis at {where} has lost a part of the crawl ({what}): keys were evicted, deleted or"
+        " overwritten. Nothing is fetched again. Stop all workers, delete what Redis has left of"
+        f" the crawl, and {REBUILD}"
+    )
+
+
+def _is_damaged(error: Exception) -> bool:
+    return isinstance(error, redis.ResponseError) and bool(_DAMAGED_WORDS.search(str(error)))
+
+
+@contextmanager
+def sound(client: Any, where: str, keys: Sequence[Any] = ()) -> Iterator[None]:
+    """Raise Lost if Redis refuses a command within because one of ``keys`` has another type, or if
+    a value cannot be unpacked."""
+    try:
+        yield
+    except redis.ResponseError as error:
+        if not _is_damaged(error):
+            raise
+        raise lost(where, "; ".join(wrong_types(client, keys)) or why(error)) from error
+    except LarmspiderError:
+        raise
+    except _UNREADABLE as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise lost(where, f"a value cannot be read: {said}") from error
+
+
+def wrong_types(client: Any, keys: Sequence[Any]) -> Iterator[str]:
+    """The keys of a crawl that have another type, in words. Raises what UNREACHABLE lists."""
+    names = [key.encode() if isinstance(key, str) else key for key in keys]
+    with client.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.type(name)
+        for name, found in zip(names, pipe.execute(), strict=True):
+            wanted = type_of(name)
+            if wanted and found not in (wanted, b"none"):
+                said = name.decode("utf-8", "replace")
+                yield f"{said} is a {found.decode()}, expected a {wanted.decode()}"
 
 
 class ComplaintLog:
@@ -130,7 +192,8 @@ CARRIED_OUT = _read("carried_out")
 OWN = _read("own")
 SEEDS = _read("seeds")
 REFILL = _read("refill")
-SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
+TOLD = _read("told")
+SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN, TOLD)
 
 
 def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -> Command:
@@ -139,7 +202,7 @@ def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -
 
 
 def pairs(answer: Any) -> dict[bytes, bytes]:
-    """The answer to HGETALL, whichever protocol it came by."""
+    """The answer to HGETALL as pairs, in either version of Redis' protocol."""
     if isinstance(answer, Mapping):
         return dict(answer)
     return dict(zip(answer[::2], answer[1::2], strict=True))
@@ -230,7 +293,8 @@ class RedisLink:
             raise ConfigError(f"REDIS_PARAMS: a connection {reason}") from None
 
     def _tls_hint(self, error: Exception) -> str:
-        """A port without TLS takes a TLS greeting for a command, and waits for the rest of it."""
+        """The hint for a port without TLS: it reads a TLS greeting as a command, and waits for the
+        rest."""
         pool = getattr(self.client, "connection_pool", None)
         with_tls = pool is not None and issubclass(pool.connection_class, redis.SSLConnection)
         if with_tls and isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
@@ -289,9 +353,10 @@ class RedisLink:
             for command in commands:
                 pipe.execute_command(*command)
             answers: list[Any] = pipe.execute(raise_on_error=False)
-        for answer in answers:
+        for command, answer in zip(commands, answers, strict=True):
             if isinstance(answer, Exception):
-                raise answer
+                with sound(self.client, self.name, _keys_of(command)):
+                    raise answer
         return answers
 
     def _insist(self, commands: Sequence[Command]) -> list[Any]:
@@ -380,6 +445,12 @@ class RedisLink:
             return send()
 
 
+def _keys_of(command: Command) -> Sequence[Argument]:
+    if command[0] == "EVALSHA":
+        return command[3 : 3 + int(command[2])]
+    return command[1:] if command[0] in ("EXISTS", "DEL") else command[1:2]
+
+
 def _is_text(word: Argument) -> TypeGuard[bytes | str]:
     return isinstance(word, (bytes, str))
 
@@ -428,7 +499,7 @@ def connect(
             " as redis://[user:password@]host:6379/0, rediss://..., unix:///path or"
             " redis+sentinel://host:26379,host2:26379/mymaster/0, and arguments of redis.Redis"
         ) from None
-    return client, _name(client)
+    return client, name_of(client)
 
 
 def _is_cluster_client(name: object) -> bool:
@@ -525,10 +596,11 @@ def _at_most(seconds: Any, most: float) -> float:
     return seconds if isinstance(seconds, int | float) and 0 < seconds < most else most
 
 
-def _name(client: Any) -> str:
+def name_of(client: Any) -> str:
+    """The name of a client's server in messages."""
     with_what = client.connection_pool.connection_kwargs
     if isinstance(client.connection_pool, SentinelConnectionPool):
-        return f"{name_of(client.connection_pool)}/{with_what.get('db', 0)}"
+        return f"{sentinel.name_of(client.connection_pool)}/{with_what.get('db', 0)}"
     where = with_what.get("path") or (
         f"{with_what.get('host', 'localhost')}:{with_what.get('port', 6379)}"
     )

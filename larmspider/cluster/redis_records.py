@@ -43,8 +43,8 @@ StoredPage: TypeAlias = tuple[str, int, bytes]
 
 
 class Outdated(NamedTuple):
-    """A page in the directory of a worker that counts no more, if it was stored there before
-    ``time``: another one has a newer version, or has taken the page out."""
+    """A page in the directory of a worker that no longer counts if it was stored there before
+    ``time``: another worker has a newer version, or has removed the page."""
 
     key: bytes
     url: str

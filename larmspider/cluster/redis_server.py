@@ -76,8 +76,8 @@ class StartStopped(LarmspiderError):  # noqa: N818 - named for what happened
 
 
 class PrivateRedis:
-    """Runs inside ``with``. ``fresh`` first deletes existing data. ``stopped()``: the command has
-    to stop, and does not wait for the start any more.
+    """Runs inside ``with``. ``fresh`` first deletes existing data. ``stopped()`` returns True once
+    the command has to stop; then it no longer waits for the start.
 
     Raises ConfigError, CrawlDirError if the server does not run.
     """
@@ -324,7 +324,7 @@ def rebuilt(folder: Path) -> str:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end of a connection on which it never says anything is gone."""
+    """Whether the other end of a silent connection is gone."""
     try:
         return not connection.recv(1)
     except BlockingIOError:

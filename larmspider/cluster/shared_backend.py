@@ -105,8 +105,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Bytes that commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
-        """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
-        than the files, or none any more."""
+        """See Backend.recover(). Raises FormatError. Raises CrawlDirError if Redis holds another
+        crawl than the files, or no crawl."""
         record = take_up(self._committer, self._local)
         self._positions = dict(record.positions)
         self._queues.serial = int.from_bytes(self._overlay.meta(b"serial") or b"", "big")
@@ -127,7 +127,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def known(self) -> str:
-        """As Committer.known."""
+        """See Committer.known."""
         return self._committer.known
 
     @property
@@ -157,8 +157,9 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return self.keys.partition_of_key(key)
 
     def load(self, partitions: Mapping[int, int]) -> Loaded:
-        """Make partitions (number -> token) this worker's in Redis, and copy them to the disk. In
-        any thread, while no commit() runs; take() comes next. Raises Fenced, BackendError."""
+        """Make this worker the owner of partitions (number -> token) in Redis, and copy them to the
+        disk. May be called in any thread while no commit() runs. Call take() next. Raises Fenced,
+        BackendError."""
         given_up = self._owned.given_up
         self._local.purge({at: given_up.pop(at) for at in partitions if at in given_up})
         self._committer.table.drop(partitions)
@@ -266,14 +267,14 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return self._outbox.forwarded_lately(key)
 
     def has_mail(self) -> bool:
-        """Ask Redis whether others have found URLs for this worker's partitions since the last
-        commit; in any thread, while no commit() runs."""
+        """Ask Redis whether other workers have found URLs for this worker's partitions since the
+        last commit. May be called in any thread while no commit() runs."""
         (marks,) = self.link.run([self._outbox.marks_command()])
         self._outbox.note_marks(marks)
         return bool(self._outbox.marked(self._owned.tokens))
 
     def mark_inboxes(self, partitions: Iterable[int] | None = None) -> None:
-        """Read these inboxes with the next commit, all where none are named."""
+        """Read these inboxes with the next commit; without ``partitions`` all inboxes."""
         if partitions is None:
             self._outbox.mark_all()
         else:
@@ -285,7 +286,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return self._outbox.take()
 
     def has_outdated(self) -> bool:
-        """Whether Redis has lists of such pages; in any thread, while no commit() runs."""
+        """Whether Redis has lists of outdated pages. May be called in any thread while no commit()
+        runs."""
         (length,) = self.link.run([("LLEN", self.keys.outdated(self.worker))])
         return bool(int(length))
 
@@ -420,7 +422,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """As Backend.commit(); waits for Redis without a limit, or until link.stop is set. Raises
+        """See Backend.commit(). Waits for Redis without a limit, or until link.stop is set. Raises
         Fenced if other workers have taken over."""
         self._positions.update(positions)
         changes = len(self._overlay.sealed) + self._outbox.sealed

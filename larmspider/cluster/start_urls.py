@@ -78,7 +78,7 @@ class StartUrls:
         return self._full and bool(self._queued) and not self._read
 
     async def read(self, *, mine: bool) -> None:
-        """Queue the next seeds; ``mine``: this worker is the one that reads them."""
+        """Queue the next seeds. ``mine``: whether this worker is the one that reads seeds."""
         if not mine:
             self._read = []  # they are in Redis, for the next owner
             return
@@ -103,8 +103,8 @@ class StartUrls:
         logger.info("%d seeds of %s: %d are queued", len(values), self.key, len(requests))
 
     async def _ask(self, ask: Callable[..., T], *arguments: Any, otherwise: T) -> T:
-        """Ask Redis in a thread. ``otherwise`` if the key holds another type: any client that may
-        push can cause that, and it must not keep the crawl from its end."""
+        """Ask Redis in a thread. Returns ``otherwise`` if the key has another type. Any client that
+        may push seeds can cause that, and it must not keep the crawl from ending."""
         try:
             answer = await asyncio.to_thread(ask, *arguments)
         except redis.ResponseError as error:
@@ -143,7 +143,7 @@ class StartUrls:
                 yield page_request(self._crawler.spider, url)
 
     def seal(self) -> None:
-        """The batch that holds the seeds queued so far ends."""
+        """End the batch that holds the seeds queued so far."""
         self._sealed, self._queued = self._queued, []
 
     async def committed(self, record: bytes, serial: int) -> None:

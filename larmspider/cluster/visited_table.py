@@ -47,7 +47,7 @@ def _by_bucket(
 
 
 class VisitedTable:
-    """The rows belong to this process: a new one begins with drop_all()."""
+    """The rows belong to this process. A new process begins with drop_all()."""
 
     def __init__(self, link: RedisLink, keys: Keys, files: SharedFiles) -> None:
         self._link, self._keys, self._files = link, keys, files

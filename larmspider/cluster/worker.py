@@ -44,11 +44,14 @@ from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     UNREACHABLE,
     ComplaintLog,
+    Lost,
     connect,
     insist,
     lasting,
     link_to,
+    name_of,
     passing,
+    sound,
 )
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
@@ -84,9 +87,9 @@ FACTOR = "factor"
 class ClusterWorker:
     """Made in FrontierScheduler.open(), with the scheduler's lock and functions.
 
-    ``checkpointing`` is held while a checkpoint is taken. ``busy()``: something is handed
-    out. ``running()``: the crawl has not closed nor broken off. ``break_off(reason)``: nothing may
-    be committed any more. ``wake()`` lets the engine ask for Requests.
+    ``checkpointing`` is held while a checkpoint is taken. ``busy()``: whether a Request is handed
+    out. ``running()``: whether the crawl has neither closed nor broken off. ``break_off(reason)``
+    ends the crawl without another commit. ``wake()`` lets the engine ask for Requests.
 
     Raises ConfigError, CrawlDirError.
     """
@@ -134,7 +137,7 @@ class ClusterWorker:
         forms = UrlForms.from_settings(settings)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
-        self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_fenced)
+        self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_end)
         self.fenced = False
         self.start_urls = StartUrls(own_client, crawler)
         self.ended = False
@@ -215,8 +218,8 @@ class ClusterWorker:
         return sorted(known - {self.name, *self.membership.living()})
 
     def begin(self, frontier: LearningFrontier) -> None:
-        """After recover(): free the partitions of an earlier run of this worker, and take a share.
-        Blocks the event loop, which has nothing else to do yet."""
+        """Free the partitions of an earlier run of this worker, and take a share. Call it after
+        recover(). It blocks the event loop, which has nothing else to do yet."""
         self._frontier = frontier
         self._budget = Budget(frontier, self.membership, self._checkpointing)
         self._busy_hosts = BusyHosts(
@@ -239,6 +242,11 @@ class ClusterWorker:
             with suppress(*UNREACHABLE):
                 own, since = frontier.control.overrides.copy(), frontier.control.orders
                 frontier.control.merge(self.overrides.read(own), since)
+                if number := self.overrides.give_back(own):
+                    logger.warning(
+                        "Redis at %s lacked %s of the operator, and gets them from this worker",
+                        self.link.name, counted(number, "order"),
+                    )  # fmt: skip
             if self._revisiting.mode:
                 self._revisiting.begin(insist(self._run_began, self.link.name))
             given, new_run = self._take_given()
@@ -255,8 +263,8 @@ class ClusterWorker:
         self._task = self._loop.create_task(self._run())
 
     def is_known_host(self, host: str) -> bool:
-        """Whether some worker had committed a URL of the host; False while Redis does not answer.
-        In any thread."""
+        """Whether any worker has committed a URL of the host; False while Redis does not answer.
+        May be called in any thread."""
         key = self.keys.partition("counts", self.keys.partition_of(host))
         try:
             return bool(self._own_client.hexists(key, host))
@@ -264,8 +272,8 @@ class ClusterWorker:
             return False
 
     def stored_in_all(self) -> int | None:
-        """Pages that all workers have committed; None while Redis does not answer. In any
-        thread."""
+        """The number of pages that all workers have committed; None while Redis does not answer.
+        May be called in any thread."""
         try:
             return self.membership.stored()
         except UNREACHABLE:
@@ -282,7 +290,7 @@ class ClusterWorker:
         timer.start()
 
     async def leave(self, *, broken: bool) -> None:
-        """All is committed, or ``broken``: the partitions are free."""
+        """Free the partitions, after the last commit or because the crawl is ``broken``."""
         if self._task is not None:
             self._task.cancel()
         if not await asyncio.to_thread(self._leave, "" if broken else self.backend.known):
@@ -290,7 +298,7 @@ class ClusterWorker:
         self.lease.end()
 
     def _leave(self, known: str = "") -> bool:
-        """False: Redis has forgotten commits of this worker."""
+        """Leave the membership. Returns False if Redis has lost commits of this worker."""
         self.heart.stop()
         with suppress(Fenced, *UNREACHABLE):
             return self.membership.leave(known)
@@ -312,10 +320,12 @@ class ClusterWorker:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._note, beat)
 
-    def _on_fenced(self, error: Fenced) -> None:
-        why = self.explained(error)
+    def _on_end(self, error: BackendError) -> None:
+        end: Callable[[], None] = partial(self._break_off, str(error))
+        if isinstance(error, Fenced):
+            end = partial(self.end_fenced, self.explained(error))
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.end_fenced, why)
+            self._loop.call_soon_threadsafe(end)
 
     # the event loop
 
@@ -387,6 +397,8 @@ class ClusterWorker:
             except Fenced as error:
                 self.end_fenced(await asyncio.to_thread(self.explained, error))
             except UNREACHABLE as error:
+                if isinstance(end := lasting(error, self.link.name, starting=False), Lost):
+                    self._break_off(str(end))
                 self._log_unreachable(error)
             except BackendError as error:
                 self._break_off(str(error))
@@ -490,8 +502,8 @@ class ClusterWorker:
             self._enter(await asyncio.to_thread(self.backend.load, given), new_run)
 
     async def _read_orders(self, *, all_of_them: bool) -> None:
-        """Take up the overrides in Redis, or the ones that changed since the last look: other
-        workers may have got an order while this one was starting."""
+        """Read all overrides in Redis, or only the changed ones. Other workers may have received an
+        order while this worker was starting."""
         control = self.frontier.control
         own, since = control.overrides.copy(), control.orders
         control.merge(
@@ -662,17 +674,32 @@ class SharedOverrides:
             return False
         return True
 
-    def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
-        """``own`` with the overrides in Redis on top; without ``all_of_them`` only with the ones
-        that changed since the last read(). Raises what UNREACHABLE lists."""
-        known, self._seen = self._seen, self._client.hgetall(self._key)
-        found = {
-            name.decode(): value
-            for name, value in self._seen.items()
-            if all_of_them or known.get(name) != value
+    def give_back(self, own: Overrides) -> int:
+        """Give Redis the orders in ``own`` that it lacked at the last read(): it has lost the key,
+        or was away when they came. Returns their number. Raises what UNREACHABLE lists."""
+        kept = own.after_run()
+        orders = {
+            name: json.dumps(host_as_json(order))
+            for name, order in kept.hosts.items()
+            if order != HostOverride()
         }
-        factor = float(found.pop(FACTOR, own.after_run().factor))
-        kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
+        if kept.factor != 1.0:
+            orders[FACTOR] = str(kept.factor)
+        lacking = {name: order for name, order in orders.items() if name.encode() not in self._seen}
+        return sum(self._client.hsetnx(self._key, name, one) for name, one in lacking.items())
+
+    def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
+        """``own``, replaced by the overrides in Redis; without ``all_of_them`` only by the
+        overrides that changed since the last read(). Raises what UNREACHABLE lists, and Lost."""
+        with sound(self._client, name_of(self._client), [self._key]):
+            known, self._seen = self._seen, self._client.hgetall(self._key)
+            found = {
+                name.decode(): value
+                for name, value in self._seen.items()
+                if all_of_them or known.get(name) != value
+            }
+            factor = float(found.pop(FACTOR, own.after_run().factor))
+            kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
         for name in kept.keys() & own.hosts.keys():
             kept[name] = kept[name].with_orders_for_run(own.hosts[name])
         found_here = replace(own, factor=factor, hosts=own.hosts | kept, for_run={})

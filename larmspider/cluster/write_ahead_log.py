@@ -44,9 +44,9 @@ class Step:
     commands: list[list[Any]]
 
     def command(self, record: bytes, serial: int, commit_id: bytes) -> Command:
-        """``record`` is the key of the commit record, with ``serial`` and ``commit_id``: where
-        Redis has come back without this commit the step answers FORGOTTEN. Without an id it goes by
-        the counter alone."""
+        """``record`` is the key of the commit record, ``serial`` and ``commit_id`` identify the
+        commit. If Redis has lost this commit, the step answers FORGOTTEN. Without an id only the
+        counter is compared."""
         packed = msgpack.packb(self.commands, use_bin_type=False)
         keys = [*self.keys, record] if commit_id else self.keys
         arguments = [self.token, self.counter, self.number, packed, serial, commit_id]
@@ -72,7 +72,8 @@ class PartitionChanges:
     _last: list[tuple[str, bytes, list[Any]]] = field(default_factory=list)
 
     def put(self, command: str, key: bytes, *words: Any) -> None:
-        """``HSET key field value``, ``SADD key member``: joined with others of command and key."""
+        """Add ``HSET key field value`` or ``SADD key member``. Commands with the same name and key
+        are joined."""
         self._lists.setdefault((command, key), []).extend(words)
 
     def put_last(self, command: str, key: bytes, *words: Any) -> None:

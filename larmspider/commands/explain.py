@@ -29,7 +29,7 @@ class Command(LarmCommand):
 
 
 def print_text(explanation: Explanation) -> None:
-    """Print the explanation, a fact a line."""
+    """Print the explanation, one fact on each line."""
     rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
     if explanation.merged:
         rows.append(("merged", explanation.merged))

@@ -92,8 +92,8 @@ def found(pages: dict[str, str], subject: str, heading: str = "") -> str:
 
 
 def section(text: str, wanted: str) -> str:
-    """From the heading to the next of its level. ``wanted`` is the heading or its anchor, or the
-    beginning of it, ignoring case. Raises ConfigError."""
+    """The section from its heading to the next heading of the same level. ``wanted``: the heading,
+    its anchor, or the beginning of either, ignoring case. Raises ConfigError."""
     headings = list(_HEADING.finditer(text))
     anchor = _anchor(wanted)
     for place, heading in enumerate(headings):

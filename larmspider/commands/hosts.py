@@ -125,7 +125,8 @@ class Command(LarmCommand):
 
 
 def _why_stopped(crawl: CrawlDir) -> str:
-    """Asks the crawl if it runs: nothing on disk says that it is paused."""
+    """Why the crawl sends nothing. A running crawl is asked, because no file says that it is
+    paused."""
     run_state = RunState.of(crawl.path)
     if run_state.state is not State.RUNNING:
         return why_stopped(run_state, None)

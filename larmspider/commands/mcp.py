@@ -81,7 +81,7 @@ def _say(text: str) -> None:
 
 
 def _token(file: str | None) -> str:
-    """The token; empty for a search that is open. Raises ConfigError, which does not show it."""
+    """The token; empty for an open search. Raises ConfigError, which does not show the token."""
     if file is None:
         token, where = os.environ.get("LARMSPIDER_TOKEN", ""), "LARMSPIDER_TOKEN"
     else:

@@ -26,7 +26,7 @@ class Command(ParseCommand):
             raise UsageError(str(error), print_help=False) from None
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
-        """The only spider of a project counts, whatever the URL."""
+        """Use the only spider of the project, whatever the URL is."""
         assert self.crawler_process is not None
         spiders = self.crawler_process.spider_loader.list()
         if not opts.spider and len(spiders) == 1:

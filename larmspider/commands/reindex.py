@@ -82,7 +82,7 @@ class Command(LarmCommand):
 
 @contextmanager
 def _progress(crawl: CrawlDir) -> Iterator[Progress]:
-    """On a terminal one line that changes, else a line every 5 s."""
+    """Show the progress: on a terminal one line that changes, else a line every 5 s."""
     if not sys.stderr.isatty():
         yield RebuildLog(crawl.index_dir, say=partial(print, file=sys.stderr, flush=True))
         return

@@ -132,7 +132,7 @@ class Command(LarmCommand):
 
 
 def _other(base: BaseSettings, path: Path, name: str) -> Source:
-    """A crawl that is searched together with another one."""
+    """A second crawl that is searched together with the first one."""
     from larmspider.status.crawl_view import Source
 
     settings = base.copy()

@@ -220,6 +220,7 @@ class Command(LarmCommand):
             lambda path: open_crawl(path, (), settings),
             name,
             others,
+            is_planned=True,
         )
         return found
 

@@ -15,6 +15,7 @@ from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
 from larmspider.crawl.verify.check import check, check_root, parts_of
 from larmspider.crawl.verify.findings import Findings
+from larmspider.crawl.verify.kinds import move_away, odd_entries
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, why_no_lock
@@ -22,7 +23,7 @@ from larmspider.formatting import counted, printable
 from larmspider.pipelines.compaction import finish
 from larmspider.workdir.directory import is_worker, locked, worker_dirs
 from larmspider.workdir.frames import damages
-from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.manifest import LOCK, MANIFEST
 from larmspider.workdir.manifest_copy import read_or_copy
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class Command(LarmCommand):
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}: expected --dir DIR, or none")
         root = options.larm_dir(self.settings)
+        odd = self._odd(root, repairs=opts.repair)
+        if odd.damages and not opts.repair:
+            self._print([odd], [], opts)
+            self.exitcode = 1
+            return
         try:
             parts = parts_of(root)
         except LarmspiderError as error:
@@ -61,12 +67,9 @@ class Command(LarmCommand):
         for path in {root, *parts}:
             if why := _unreadable(path):
                 raise ConfigError(f"{why}: nothing was checked; run this as the crawl's user")
-            if opts.repair and is_locked(path / LOCK):
-                raise ConfigError(
-                    f"--repair: a crawl runs in {path}: expected a directory that no crawl"
-                    " writes to"
-                )
-        every, left = [], []
+            if opts.repair:
+                _refuse_beside_crawl(path)
+        every, left = [odd] * bool(odd.damages), []
         for path in parts:
             found, remains = self._one(path, root, repairs=opts.repair)
             every.append(found)
@@ -83,6 +86,29 @@ class Command(LarmCommand):
         self._print(every, left, opts)
         damaged = any(found.damages for found in every)
         self.exitcode = int(bool(left) if opts.repair else damaged)
+
+    def _odd(self, root: Path, *, repairs: bool) -> Findings:
+        """Find entries that are not files, and should be. A repair renames them. Without one, no
+        file is opened, because a pipe would keep the command waiting."""
+        found = Findings(root)
+        if not root.is_dir() or not any(
+            os.path.lexists(root / name) for name in (MANIFEST, "frontier")
+        ):
+            return found  # parts_of() refuses it
+        try:
+            entries = [*odd_entries(root)]
+        except OSError as error:
+            raise ConfigError(f"{error.filename}: {error.strerror}: nothing was checked") from error
+        for path, what in entries:
+            found.add(path, what)
+        if found.damages and not repairs:
+            found.notes.append(f"{root}: nothing else was checked")
+        if repairs and entries:
+            for path in (root, *root.iterdir()):
+                _refuse_beside_crawl(path)
+            for path, _ in entries:
+                found.notes.append(f"{path} was moved to {move_away(path).name}")
+        return found
 
     def _elsewhere(self, *, is_shared: bool) -> set[str]:
         """Names of the workers whose directories --shard names; a directory of another machine need
@@ -174,8 +200,15 @@ class Command(LarmCommand):
             print(f"everything is repaired{more}")
 
 
+def _refuse_beside_crawl(path: Path) -> None:
+    if is_locked(path / LOCK):
+        raise ConfigError(
+            f"--repair: a crawl runs in {path}: expected a directory that no crawl writes to"
+        )
+
+
 def _unreadable(path: Path) -> str | None:
-    """Which file of a directory this user may not read, and why."""
+    """The file of a directory that this user may not read, and why."""
     unlisted: list[OSError] = []
     for folder, _, names in os.walk(path, onerror=unlisted.append):
         if unlisted:

@@ -44,8 +44,8 @@ class RemoteController:
     """Controller of `scrapy serve`. Reads web.json at each request, because a crawl may begin or
     end.
 
-    With many workers, whose directories ``directories`` returns, gauges are added up, and each
-    worker gets each action; workers that do not own a host keep its overrides for later.
+    ``directories`` returns the directories of the workers. With many workers gauges are added up,
+    and each worker gets each action. Workers that do not own a host keep its overrides for later.
     """
 
     def __init__(self, directories: Callable[[], Sequence[Path]]) -> None:

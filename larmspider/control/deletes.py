@@ -173,19 +173,25 @@ def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
     for host in sorted(frontier.hosts()):
         kept = HostDeletes.unpack(frontier.note(note_of(host)))
         waiting = kept.waiting
-        for key, page in kept.undecided.items():
-            if key not in waiting and page.is_listed(jumps.now_for(page.since, now)):
-                waiting[key] = _explained(page, now)
+        undecided = {
+            key: page
+            for key, page in kept.undecided.items()
+            if key not in waiting and page.is_listed(jumps.now_for(page.since, now))
+        }
+        oldest = min((page.since for page in undecided.values()), default=now)
+        for key, page in undecided.items():
+            waiting[key] = _explained(page, now - oldest)
         for name in (host, SCOPE):
             for key in listed_as(name, host, waiting):
                 found.setdefault(name, []).append(Row(host, key, waiting[key]))
     return found
 
 
-def _explained(page: Waiting, now: float) -> Waiting:
-    """An undecided page with why it stays."""
-    days = counted(int((now - page.since) // DAY), "day")
-    return replace(page, why=f"not decided for {days}: {why_it_stays(page)}")
+def _explained(page: Waiting, longest: float) -> Waiting:
+    """An undecided page with why it stays. ``longest``: the seconds of the page of its host that is
+    undecided for longest, so that pages with one reason have one sentence."""
+    days = counted(int(longest // DAY), "day")
+    return replace(page, why=f"not decided for up to {days}: {why_it_stays(page)}")
 
 
 def why_it_stays(page: Waiting) -> str:
@@ -216,10 +222,10 @@ def remember_shown(path: Path, waits: Waits) -> None:
 
 
 def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -> str:
-    """Approve a list, in the directories of all workers. Returns the result, in a sentence.
-    ``shown``: the digest of the list that the operator saw, None if the operator saw none.
-
-    Raises ConfigError for a name that has no list, and where the list is not as it was shown.
+    """Approve a list, in the directories of all workers. Returns the result as a sentence.
+    ``shown``: the digest of the list that the operator saw; None if the operator saw no list.
+    Raises ConfigError for a name without a list, and for a list that has changed since it was
+    shown.
     """
     known = waits.digests
     if name not in known:
@@ -276,7 +282,7 @@ def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
 
 
 def write_approved(path: Path, approved: Mapping[str, Mapping[bytes, float]]) -> None:
-    """No file where nothing is approved."""
+    """Write the approvals of a directory. Without approvals the file is removed."""
     found = {
         host: {key.hex(): keys[key] for key in sorted(keys)}
         for host, keys in approved.items()

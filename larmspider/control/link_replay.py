@@ -253,14 +253,14 @@ class LinkReplay:
 
 
 class _StoredPages:
-    """store.log read along with links.log, which has the pages in the same order."""
+    """Reads store.log in step with links.log. Both have the pages in the same order."""
 
     def __init__(self, crawl: CrawlDir) -> None:
         self._pages = crawl.pages()
         self._met: dict[str, StoredPage] = {}
 
     def follow(self, url: str) -> StoredPage | None:
-        """The page of that URL, None if it neither came lately nor comes soon."""
+        """The page of this URL; None if it is not near this place of store.log."""
         met = self._met
         if url in met:
             return met[url]
@@ -282,7 +282,8 @@ def _type(field: str) -> int:
 
 
 def _nofollow(links: Iterable[Link]) -> dict[tuple[str | None, int], bool]:
-    """Whether every link of a page to a URL says nofollow: of several one is followed."""
+    """Whether every link of a page to a URL says nofollow. If one of several links does not, the
+    URL is followed."""
     marked: dict[tuple[str | None, int], bool] = {}
     for link in links:
         name = link.exact, link.type

@@ -233,8 +233,8 @@ class OperatorExtension:
         return done
 
     async def _commit(self) -> None:
-        """Take a checkpoint, which pages and commands are made from. It does not delay the answer
-        for longer than COMMIT_SECS; an error ends the crawl as in any other checkpoint."""
+        """Take a checkpoint, because pages and commands show the last checkpoint. The answer waits
+        for it for at most COMMIT_SECS. An error ends the crawl, as in any other checkpoint."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or scheduler.closed or self._stopping is not None:
             return
@@ -263,7 +263,7 @@ class OperatorExtension:
     async def _stop(self, form: Form) -> str:
         self._scheduler.frontier.control.paused = False
         self._stopping = asyncio.get_running_loop().create_task(self.crawler.stop_async())
-        return "the crawl stops; run the same command to continue it"
+        return "the crawl stops; start it again to continue it"
 
     async def _seeds(self, form: Form) -> str:
         return await add_seeds(self.crawler, form.get("urls", ""))
@@ -346,8 +346,8 @@ class OperatorExtension:
         return name
 
     async def _ordered(self, form: Form) -> tuple[str, str]:
-        """The form's host, and an addition to the result: with many workers another worker may have
-        the host now, and it may come here later."""
+        """The form's host, and a sentence to append to the result. With many workers, the sentence
+        says that another worker has the host now, and that the host may come here later."""
         name, scheduler = form.get("host", "").strip(), self._scheduler
         worker, known = scheduler.worker, name in scheduler.frontier.hosts
         if worker is not None and not known and await asyncio.to_thread(worker.is_known_host, name):
@@ -422,7 +422,7 @@ def _rule(form: Form) -> Rule:
 
 
 def _keep(form: Form) -> bool:
-    """Whether an order holds for further runs, too."""
+    """Whether an order also applies to later runs."""
     return options.as_boolean("keep", form.get("keep") or "yes")
 
 
@@ -431,7 +431,7 @@ def _until(keep: bool) -> str:
 
 
 def _count(form: Form, name: str, most: int) -> int | None:
-    """A whole number; None for the empty text: as the settings say."""
+    """A whole number; None for the empty text, which stands for the number in the settings."""
     text = form.get(name, "missing").strip()
     if not text:
         return None

@@ -42,7 +42,7 @@ def reindex(
 ) -> int:
     """Build a new index from pages with a ``wanted`` URL. Returns the number of its pages.
     ``restricted``: patterns of hosts whose link texts are for their own pages. Raises ConfigError,
-    CrawlDirError; the old index then stays."""
+    CrawlDirError; then the old index stays."""
     with (
         Readers.from_settings(settings) as readers,
         closing(Languages.from_settings(settings)) as speaking,

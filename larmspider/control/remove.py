@@ -40,7 +40,7 @@ AT_ONCE = 200
 @dataclass(slots=True)
 class Found:
     """The matches of a rule: stored ``pages``, and ``others`` that wait or failed. ``of``: the
-    number of all stored pages."""
+    total number of stored pages."""
 
     pages: list[tuple[QueuedUrl, str]] = field(default_factory=list)
     others: list[tuple[QueuedUrl, str]] = field(default_factory=list)

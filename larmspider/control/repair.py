@@ -130,6 +130,9 @@ def repair(
             make(found.due)
         if found.frontier_unsealed and (is_worker or not found.due):
             LmdbFiles(path / "frontier").close()  # its last writer vouches for it
+    for file, end in found.tails.items():
+        os.truncate(file, end)
+        sync_file(file)
     damaged = _damaged_stretches(path)
     _mend_files(found, say)
     if found.frontier_lost and not is_worker:
@@ -284,8 +287,8 @@ def _mend_files(found: Findings, say: Say) -> None:
 
 
 def _fill_up(file: Path, size: int) -> None:
-    """A file that lacks its end has ``size`` bytes afterwards: of a page file zeros, of a log one
-    hole from its last whole line on."""
+    """Fill a truncated file up to ``size`` bytes: a page file with zeros, a log with one hole
+    behind its last whole line."""
     is_log = file.name.endswith((".log", ".log" + SUFFIX))
     if file.name.endswith(SUFFIX):
         _pack_anew(file, size, b"\t" if is_log else b"\0")
@@ -418,8 +421,8 @@ def _is_whole(file: Path, one: Stretch, size: int) -> bool:
 def _rebuild_frontier(
     found: Findings, damaged: Mapping[int, list[Stretch]], say: Say
 ) -> Iterator[str]:
-    """Rebuild the frontier from the stored pages. The rest, about hosts and URLs without a page, is
-    found out again: the links of links.log are judged again."""
+    """Rebuild the frontier from the stored pages. Hosts and URLs without a page are found again,
+    because the links of links.log are judged again."""
     path = found.path
     crawl = CrawlDir(path)
     positions, unknown = _positions(path, crawl.manifest)
@@ -552,7 +555,8 @@ def _put(backend: Backend, batch: list[tuple[QueuedUrl, FetchRecord]]) -> None:
 
 
 def _begin_outbox_anew(found: Findings) -> None:
-    """Receivers continue behind lost entries, whose pages are stored and sent again."""
+    """Let receivers continue behind lost entries. The pages of these entries are stored and sent
+    again."""
     directory, at = found.path / OUTBOX, _committed(found.path)
     for name, cursor in cursors(directory).items():
         cursor.offset, cursor.number = at.offset, at.number

@@ -130,8 +130,8 @@ class ScopeChange:
         return scheduler
 
     def apply_order(self) -> None:
-        """At the start of a run: use the scope set in an earlier run, unless the command now names
-        another scope."""
+        """Use the scope that was set in an earlier run, unless the command names another scope.
+        Called at the start of a run."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
@@ -141,8 +141,8 @@ class ScopeChange:
             self._restrict(compiled(orders.restrict))
 
     def rejudge(self) -> None:
-        """At the start of a run: judge the links of links.log again, if other rules judged
-        them."""
+        """Judge the links of links.log again, if other rules judged them. Called at the start of a
+        run."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or not scheduler.directory.rejudge:
             return
@@ -178,8 +178,8 @@ class ScopeChange:
             logger.error("The search for URLs that are in scope now failed: %r", error)
 
     async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
-        """Judge the links of links.log again; ``running``: also links that were being stored with
-        verdicts of the old scope. Returns the result."""
+        """Judge the links of links.log again. With ``running``, this includes links that were being
+        stored when the scope changed. Returns the result."""
         await replay.run()
         if running:
             await self.checkpoint()

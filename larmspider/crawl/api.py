@@ -35,7 +35,8 @@ from larmspider.urls.host_pattern import host_matcher
 class CrawledPage:
     """The last stored version of a page. ``fetched`` is None, and ``depth`` 0, if the frontier does
     not know them. ``body`` and ``text`` are read on access; they raise CrawlDirError if the page
-    files lack them. A body that is too large for memory is empty there, and in ``body_file``."""
+    files lack them. If a body is too large for memory, ``body`` is empty and ``body_file`` names
+    its file."""
 
     url: str
     status: int
@@ -103,8 +104,8 @@ class Crawl:
         self, host: str = "", since: datetime | date | str | None = None
     ) -> Iterator[CrawledPage]:
         """The stored pages in the order in which they were stored, each once. ``host``: only pages
-        of hosts that match, as ``*.intra.example``. ``since``: only pages fetched since then, a
-        date or time, UTC if it has no zone. Raises ConfigError, CrawlDirError."""
+        of hosts that match this pattern, such as ``*.intra.example``. ``since``: only pages fetched
+        since then, a date or time, UTC if it has no zone. Raises ConfigError, CrawlDirError."""
         check_bodies(self.directory)
         return self._pages(_matcher(host), _moment(since))
 
@@ -182,7 +183,7 @@ def open_crawl(path: str | PathLike[str] = "crawl", shards: Sequence[str] = ()) 
 
 
 def _matcher(host: str) -> Callable[[str], object]:
-    """Whether a URL belongs to a host, with its port or without."""
+    """A function that says whether the host of a URL matches, with or without its port."""
     if not host:
         return lambda _: True
     matches = host_matcher(host)

@@ -66,6 +66,7 @@ _LEFT_OUT = (
     "lock", "*.lock", "lock.mdb", "*.sock", "*.new", "*.part",
     "web.token*", "web.json*",  # the token of operators, and where a process serves pages
     SEAL,  # written for the copies
+    "slots.json",  # OpenSearch has later slots: without the file no reader's filter names them
 )  # fmt: skip
 _FOLDERS_LEFT_OUT = ("logs.idx", "index.new", "index.old", "*.new")
 """Made again when they are needed."""
@@ -168,7 +169,7 @@ class BackupFile:
             self.add(name, content, found.st_size, found.st_mode, found.st_mtime)
 
     def add_small(self, name: str, path: Path) -> None:
-        """A file that fits into memory, whatever happens to it meanwhile."""
+        """Add a file that fits into memory, even if it changes meanwhile."""
         with path.open("rb") as file:
             found, content = os.fstat(file.fileno()), file.read()
         self.add(name, io.BytesIO(content), len(content), found.st_mode, found.st_mtime)

@@ -68,9 +68,9 @@ def compact(
     removals: Removals | None = None,
     now: float | None = None,
 ) -> Freed:
-    """Keep ``versions`` old ones of each page, and nothing that ``removals`` have removed.
-    ``up_to_date``: the directory of one of many workers has the last commit of Redis, though the
-    worker was killed. Raises ConfigError, CrawlDirError."""
+    """Keep ``versions`` old versions of each page, and nothing that ``removals`` have removed.
+    ``up_to_date``: the directory belongs to one of many workers and has the last commit of Redis,
+    even if the worker was killed. Raises ConfigError, CrawlDirError."""
     path, removals = crawl.path, removals or Removals(FILE)
     with locked(path / LOCK), changing(path):
         forget_unfinished(path)
@@ -143,8 +143,9 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
 def _that_count(
     records: Sequence[Sequence[str]], versions: int, kept_before: Callable[[Sequence[str]], int]
 ) -> list[int]:
-    """The numbers of the records to keep: the last ones of each URL, since its removal.
-    ``kept_before``: by the record of a removal, the number of records before it that stay, too."""
+    """The numbers of the records to keep: the last records of each URL since its removal.
+    ``kept_before``: the number of records before a removal that stay, too, by the record of the
+    removal."""
     of_url: dict[str, list[int]] = defaultdict(list)
     taken_out: list[int] = []
     for number, fields in enumerate(records):

@@ -80,7 +80,7 @@ _MAX_LINKS = 1 << 62
 
 
 class _Place(NamedTuple):
-    """Where a fill is: offset in store.log, ``done`` entries of ``total``."""
+    """The progress of a fill: its offset in store.log, and ``done`` of ``total`` entries."""
 
     at: int
     done: int
@@ -338,7 +338,7 @@ class Fill:
         self._spool.open()
 
     def _wait_for_sender(self) -> None:
-        """The sender of a killed command may still be at its last batch."""
+        """Wait for the sender of a killed command, which may still be sending its last batch."""
         deadline = time.monotonic() + _LOCK_SECS
         while True:
             try:

@@ -58,7 +58,7 @@ class CrawlLogs:
     """``forms`` gives a URL's canonical form, which finds lines, and its exact form, which
     identifies them; None: they are equal. ``name_of`` gives the exact form of the URL that stands
     for a merged one. ``seconds`` limits all searches of this object together; None: no limit.
-    ``end`` gives the counting bytes of a log, from its name and size; None: all."""
+    ``end`` returns the number of bytes of a log that count, given its name and size; None: all."""
 
     def __init__(
         self,
@@ -143,8 +143,9 @@ class CrawlLogs:
         return target == exact or self.name_of(target) == exact
 
     def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
-        """By worker: the offset of the last line of a URL in the index (for fetches only the latest
-        of all workers), and the beginning of the log's part that is not in the index."""
+        """For each worker: the offset of the URL's last line in the index, and the offset at which
+        the unindexed part of the log begins. For fetches, only the latest line of all workers
+        counts."""
         with self.index() as index:
             if index is None:
                 return {}, dict.fromkeys(self.parts, 0)
@@ -157,8 +158,8 @@ class CrawlLogs:
         return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
 
     def links_to(self, exact: str) -> Iterator[list[str]]:
-        """Records of links.log with links to an exact form: first the lines in the index, then the
-        ones that are not yet in it. Links to merged URLs lead to the URL that stands for them."""
+        """Records of links.log with links to an exact form: first the indexed lines, then newer
+        ones. A link to a merged URL counts as a link to the URL that stands for it."""
         exact = self.name_of(exact)
         with self.index() as index:
             target = None if index is None else index.target(exact)
@@ -187,7 +188,7 @@ class CrawlLogs:
         return latest
 
     def links(self, start: int = 0) -> Iterator[list[str]]:
-        """The records of links.log, from ``start`` on, that count: the records of each page's last
+        """The records of links.log that count, from ``start`` on: the records of each page's last
         version."""
         since = {fields[0]: at for at, fields in self.beginnings(start)}
         for at, fields in self.search("links.log", None, 0, start):

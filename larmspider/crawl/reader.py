@@ -118,8 +118,8 @@ class CrawlDir:
         return size
 
     def within(self, seconds: float) -> Self:
-        """This crawl with searches in the logs that take ``seconds`` together at most; then
-        ``logs.cut_short`` is True: there may be more."""
+        """This crawl with a limit of ``seconds`` for all searches in the logs. If the limit was
+        reached, ``logs.cut_short`` is True: there may be more."""
         bounded = copy(self)
         bounded.logs = bounded._logs(seconds)
         return bounded
@@ -193,7 +193,8 @@ class CrawlDir:
         return Searcher.open(self.index_dir, self.settings.get("LARM_FACETS", ()))
 
     def robots(self, url: str) -> bytes | None:
-        """The robots.txt of this URL's host as it was read, None if it was not."""
+        """The robots.txt of this URL's host as the crawl read it; None if the crawl has not read
+        it."""
         with self.frontier() as frontier:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
@@ -407,7 +408,8 @@ class WorkerDirectory(CrawlDir):
 
     @contextmanager
     def frontier(self) -> Iterator[FrontierReader | None]:
-        """None also for a worker that is just beginning: the others need not wait for it."""
+        """The frontier of this worker. It is None while the worker is starting, so that the other
+        workers need not wait for it."""
         with ExitStack() as stack:
             reader = None
             with suppress(BeingMade):
@@ -415,7 +417,7 @@ class WorkerDirectory(CrawlDir):
             yield reader
 
     def positions(self) -> Mapping[str, bytes] | None:
-        """The stores' positions; None under another scheduler, where they are not known."""
+        """The stores' positions; None under another scheduler, which does not record them."""
         with self.frontier() as frontier:
             if frontier is not None:
                 return frontier.positions()

@@ -149,7 +149,7 @@ class CrawlOfWorkers(CrawlDir):
 
     @contextmanager
     def _ask(self) -> Iterator[RedisReader | None]:
-        """One connection, which nested calls share."""
+        """A connection to Redis, shared by nested calls."""
         if self._redis_settings is None:
             yield None
         elif hasattr(self._waiting, "reader"):
@@ -326,8 +326,8 @@ class WorkersFrontierReader(FrontierReader):
             yield key, max((visit for _, visit in visits), key=lambda visit: visit.time)
 
     def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
-        """One worker after the other, without what another one has fetched. ``after`` begins with
-        the number of the worker."""
+        """The waiting URLs, worker by worker, without URLs that another worker has fetched.
+        ``after`` begins with the number of the worker."""
         number = after[0] if after else 0
         if number >= len(self._workers):
             return [], None
@@ -339,7 +339,7 @@ class WorkersFrontierReader(FrontierReader):
         return set().union(*(worker.host_prefixes() for worker in self._workers))
 
     def note(self, name: str) -> bytes | None:
-        """A note; overrides are the overrides of all workers together."""
+        """A note. The note of overrides combines the overrides of all workers."""
         if name == NOTE:
             return Overrides.together(
                 Overrides.unpack(worker.note(name)) for worker in self._workers
@@ -440,7 +440,7 @@ class LatestWins(Deduplicator):
         return True
 
     def _stored_at(self, at: int, exact: str) -> float | None:
-        """When a worker has stored the page last; None: it has not."""
+        """When a worker last stored the page; None if it never did."""
         reader = self._known[at].reader
         visit = None if reader is None else last_visit(reader, exact)
         if visit is None or visit.shard or not has_page(visit):

@@ -141,7 +141,7 @@ class NotifyExtension:
         return found is not None and pages > 0 and is_same_silence(found.record.silent_since, since)
 
     def take_out(self, host: str, since: float) -> bool:
-        """The host still does not answer: its pages leave, beside the crawl."""
+        """Remove the pages of a host that still does not answer, while the crawl continues."""
         task = asyncio.get_running_loop().create_task(self._take_out_all(host, since))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -234,7 +234,7 @@ class NotifyExtension:
             logger.error("LARM_NOTIFY failed: %s", told(error) or "time-out")
 
     def committed(self) -> None:
-        """After the last checkpoint: say and forget what is over."""
+        """Report and forget conditions that have ended. Called after the last checkpoint."""
         scheduler = self._scheduler
         if scheduler is None or not scheduler.closed:
             return

@@ -200,7 +200,8 @@ def settle_canonical_rules(settings: BaseSettings) -> None:
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
-    """Keep the settings that make keys: with others the frontier would know none of its URLs."""
+    """Keep the settings that decide about the keys of URLs. With other values the frontier would
+    not recognize its own URLs."""
     for name in EXACT_FORM:
         if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(

@@ -182,5 +182,6 @@ def _again(seconds: float) -> str:
 
 
 def _shown_anyway(record: logging.LogRecord) -> bool:
-    """False for the monitor's lines, which the picture replaces; Monitor.log has them."""
+    """Whether a log line is also shown. The monitor's lines are not: the picture replaces them, and
+    Monitor.log has them."""
     return record.name != "larmspider.status.monitor" or record.levelno > logging.INFO

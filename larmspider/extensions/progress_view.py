@@ -106,8 +106,9 @@ _URLS = (("stored", "green"), ("queued", ""), ("in flight", ""), ("failed", "red
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``seconds`` since this run began; ``pages`` and ``bytes`` a second of late; ``memory`` in
-    bytes; ``urls`` of the whole crawl by state; ``hosts`` numbers of hosts by state.
+    """``seconds`` since this run began; ``pages`` and ``bytes``: recent rates per second.
+    ``memory`` in bytes. ``urls``: the crawl's URLs by state. ``hosts``: the numbers of hosts by
+    state.
 
     ``end``: seconds until the end, None if unknown; ``reasons`` are sentences.
     ``parked``: name, reason and duration of the wait. ``state``: running, paused, or the reason for

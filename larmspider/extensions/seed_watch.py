@@ -155,8 +155,8 @@ class SeedWatchExtension:
         return bool(record.failures or record.parks) and record.last_failure >= self._began
 
     def _states(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> set[UrlState]:
-        """The states of seeds whose host has failed by the error status of some page, which says
-        nothing about seeds that are stored. Empty for other failures."""
+        """The states of seeds whose host failed because some page had an error status; such a
+        failure says nothing about stored seeds. Empty for other failures."""
         if host.record.waits_for_login or not is_status(host.record.last_kind):
             return set()
         entry, backend = scheduler.frontier.entry, scheduler.frontier.backend

@@ -85,7 +85,8 @@ class StopExtension:
         return deferred_from_coro(self._stop_once_it_runs())
 
     def let_go(self) -> None:
-        """Also called at a second signal, or the process would wait for busy threads."""
+        """Abandon busy threads. Also called at a second signal; otherwise the process would wait
+        for them."""
         self.crawler.signals.send_catch_log(larm_signals.let_go)
 
     async def _stop_once_it_runs(self) -> None:

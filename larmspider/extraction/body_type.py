@@ -122,11 +122,15 @@ _SIGNATURES = (
 """Bytes that no text begins with."""
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/x-wav", b"AVI ": "video/x-msvideo"}
 _FORM = {b"AIFF": "audio/x-aiff", b"AIFC": "audio/x-aiff"}
+_MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")
+_ID3 = slice(-128, -125)  # tags of 1996 stand behind the sound
 _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 """A frame that Zstandard passes over (RFC 8878 3.1.2)."""
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x03\x04")
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_TAR = re.compile(rb"ustar(?:\0|  \0| 00)")
+"""At 257, where a text in Spanish may have ``gustar``."""
 _OLD_TAR = re.compile(rb"[^\0].{98}\0[ 0-7]{6,7}[ \0].{40} *([0-7]{4,7})[ \0]+[\x000-7]", re.DOTALL)
 """Name, mode, then checksum and kind of a member."""
 _CMS_BEGINS = re.compile(
@@ -181,7 +185,9 @@ _UUENCODED = re.compile(rb"begin [0-7]{3,4} [^\r\n]{1,255}\r?\n[!-M][ -`]{4,80}\
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
 _CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
-_WORDS = 8  # bytes of a text that begins or ends in zeros, at least
+_WORDS = 8  # bytes of a text with stretches of zeros, at least
+_GAP = b"\0" * 16
+_GAPS = re.compile(rb"\0{16,}")
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
@@ -238,7 +244,8 @@ def declared_type(content_type: str) -> str:
 
 
 def _is_head_twice(mime: str, body: bytes) -> bool:
-    """Whether a page, style sheet or script begins with headers of its own: no mail of parts."""
+    """Whether a page, style sheet or script begins with HTTP headers of its own, and therefore is
+    not a multipart mail."""
     is_other = is_closed(mime) or module_of(mime) in ("html", "xhtml")
     return is_other and b"multipart/" not in body[:_MAIL_HEAD_BYTES].lower()
 
@@ -274,7 +281,7 @@ def _holds(mime: str, container: str) -> bool:
 
 
 def _markup(mime: str, found: _Found, name: str, *, said: bool) -> str:
-    """XML whose root element says little, and XHTML."""
+    """The type of XML with a root element that decides little, and of XHTML."""
     kind = found.mime
     if mime in DOWNLOADS and kind == XHTML and not type_by_name(name):
         return mime
@@ -341,19 +348,25 @@ def _text(name: str, body: bytes) -> str:
 
 
 def _is_padded_text(head: bytes, tail: bytes) -> bool:
-    """Whether a text begins or ends in zeros: a log that was emptied while it was written, or that
-    a full disk cut off."""
+    """Whether a text has stretches of zeros: a log that was emptied while it was written, that a
+    full disk cut off, or that lost its last lines with the power."""
+    head, tail = head.strip(b"\0"), tail.strip(b"\0")
     if len(tail) < _WORDS or len(head) < _WORDS:
         return False
-    shown = head.rstrip(b"\0") + tail.lstrip(b"\0")
-    return not shown.translate(None, _TEXT_BYTES) and "\ufffd" not in shown.decode(
-        "utf-8", "replace"
+    return all(
+        not end.translate(None, _TEXT_BYTES) and _is_utf_8(end)
+        for end in (_GAPS.sub(b"", head), _GAPS.sub(b"", tail))
     )
 
 
+def _is_utf_8(stretch: bytes) -> bool:
+    """Whether a stretch of a text is UTF-8. Its ends may be parts of a character."""
+    return "\ufffd" not in stretch.decode("utf-8", "replace")[3:-3]
+
+
 def _begins_as_xml(body: bytes) -> bool:
-    """Whether a body that is called XML may be so, be it behind a warning. Apache calls source code
-    in Rust application/rls-services+xml."""
+    """Whether a body that the server calls XML may be XML, possibly behind a warning. Apache calls
+    source code in Rust application/rls-services+xml."""
     return b"<" in _plain_start(body) or not is_text(body)
 
 
@@ -372,7 +385,7 @@ def _plain(name: str, body: bytes) -> str:
 
 
 def _without_packing(name: str) -> str:
-    """``notes.txt`` for ``notes.txt.gz``: a client has unpacked it on its way."""
+    """``notes.txt`` for ``notes.txt.gz``, because the client has already unpacked the body."""
     path = name.partition("?")[0]
     stem, _, extension = path.rpartition(".")
     return stem if extension.lower() in ("gz", "bz2", "xz", "zst") else path
@@ -406,8 +419,12 @@ def is_text(body: bytes) -> bool:
         shown = head[: len(head) & ~3].decode(wide, "replace")[:_HEAD_BYTES]
         return not _CONTROLS.search(shown)
     tail = body[-END_BYTES:].rstrip(b"\x1a")  # the end of a text for DOS
-    if tail.endswith(b"\0") or head.startswith(b"\0"):
-        return _is_padded_text(head.lstrip(b"\0"), tail.rstrip(b"\0"))
+    is_padded = tail.endswith(b"\0") or head.startswith(b"\0")
+    if is_padded or _GAP in head or _GAP in tail:
+        if _is_padded_text(head, tail):
+            return True
+        if is_padded:
+            return False
     if b"\x08" in tail:
         tail = _OVERSTRUCK.sub(b"", tail)
     if len(body) <= END_BYTES:
@@ -419,7 +436,7 @@ def is_text(body: bytes) -> bool:
     if not start.translate(None, _TEXT_BYTES) or _INFO.search(start):
         return True
     strange = len(head.translate(None, _TEXT_BYTES))
-    return strange * _FEW <= len(head) and b"\0" not in start
+    return strange * _FEW <= len(head) and (b"\0" not in start or _is_utf_8(head))
 
 
 # Content that cannot be mistaken.
@@ -438,7 +455,9 @@ def _found(body: bytes, look: Look) -> _Found:
         return _PDF
     if body.startswith(_ZIP_STARTS, at) or body.startswith(_OLE_START):
         return _in_container(body, look)
-    if body.startswith(b"<", at) or body.startswith((b"\xff\xfe<\0", b"\xfe\xff\0<", b"<\0?\0")):
+    if body.startswith(b"<", at) or body.startswith(
+        (b"\xff\xfe<\0", b"\xfe\xff\0<", b"<\0?\0", b"\0<\0?")
+    ):
         found = _in_markup(body)
         if found.mime:
             return found
@@ -451,7 +470,7 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found(_CMS)
     if _BZIP2.match(body):
         return _Found("application/x-bzip2")
-    if body[257:262] == b"ustar" or _is_old_tar(body[:512]):
+    if _TAR.match(body, 257) or _is_old_tar(body[:512]):
         return _Found("application/x-tar")
     if body.startswith(b"RIFF") and body[8:12] in _RIFF:
         return _Found(_RIFF[body[8:12]])
@@ -459,6 +478,8 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found(_FORM[body[8:12]])
     if _SKIPPED.match(body):
         return _Found("application/zstd")
+    if body[_ID3] == b"TAG" and _MP3.match(body):
+        return _Found("audio/mpeg")
     if body[4:8] == b"ftyp" and body.startswith(b"\0\0"):
         return _Found("video/mp4" if body[8:11] not in (b"hei", b"avi", b"mif") else "image/heif")
     if body.startswith(b"MZ") and not is_text(body):
@@ -491,14 +512,14 @@ def _is_zip_behind_junk(body: bytes) -> bool:
 
 
 def _is_old_tar(head: bytes) -> bool:
-    """Whether a tar file begins of before POSIX, which has a checksum alone."""
+    """Whether a tar file of before POSIX begins here. Only its checksum shows that."""
     if len(head) < 512 or not (found := _OLD_TAR.match(head)):
         return False
     return int(found[1], 8) == sum(head) - sum(head[148:156]) + 8 * 0x20  # as if it were spaces
 
 
 def _is_mime(body: bytes, at: int) -> bool:
-    """Whether a mail begins at ``at`` (RFC 2045 4): MHTML is one, whatever it is called."""
+    """Whether a mail begins at ``at`` (RFC 2045 4). MHTML is a mail, whatever its name is."""
     head = body[at : at + _MAIL_HEAD_BYTES]
     if b"mime-version" not in head.lower():
         return False
@@ -540,6 +561,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
 
 
 _LENGTHS = struct.Struct("<HHH")
+_LIST_ENDS = (b"PK\x05\x06", b"PK\x06\x06", b"PK\x05\x05")
 _CONTENT_TYPES = "[content_types].xml"
 _FOLDERS = (
     ("word/", OOXML + "wordprocessingml.document"),
@@ -595,21 +617,23 @@ def _is_near_an_end(name: str, body: bytes) -> bool:
 
 
 def type_of_ole(names: Collection[str]) -> str:
-    """The type that names in the top folder prove; "" if none does."""
+    """The type that the names in the top folder prove; "" if they prove none."""
     return next((mime for name, mime in OLE_NAMES.items() if name in names), "")
 
 
 def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str:
-    """The type that the names of members prove, `ZIP` if none of all does, "" if not all are seen.
-    The names are the first ``max_names`` of the list that begins in ``tail``, the file's last
-    bytes. If the list is not there, or longer, ``end_bytes`` at each end are searched for them."""
+    """The type that the names of members prove. `ZIP` if all names are seen and prove no type; ""
+    if some names are not seen. The names are the first ``max_names`` of the list that begins in
+    ``tail``, the file's last bytes. If the list is not there, or longer, ``end_bytes`` at each end
+    are searched for them."""
     found = _MIMETYPE.search(body, 0, _HEAD_BYTES)
     if found and reader_of(mime := found[1].decode()):
         return mime
-    names = {_plain_name(name) for name in _names_in_zip(tail, max_names)}
+    found_names, is_whole = _names_in_zip(tail, max_names)
+    names = set(map(_plain_name, found_names))
     if mime := type_of_names(names):
         return mime
-    if 0 < len(names) < max_names:
+    if names and is_whole:
         return ZIP
     ends = body[:end_bytes], body[-end_bytes:]  # its list is cut off, too long, or of another kind
     if any(b"[Content_Types].xml" in end for end in ends):
@@ -653,9 +677,9 @@ def _plain_name(name: bytes) -> str:
     return name.decode("utf-8", "replace").replace("\\", "/").lstrip("/").lower()
 
 
-def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
-    """The first names of the list at the end of a zip file; none where it does not begin in
-    ``tail``, the file's last bytes."""
+def _names_in_zip(tail: bytes, most: int) -> tuple[list[bytes], bool]:
+    """The first names of the list at the end of a zip file, and whether these are all. None where
+    the list does not begin in ``tail``, the file's last bytes."""
     end = tail.rfind(b"PK\x05\x06")
     at = end - int.from_bytes(tail[end + 12 : end + 16], "little")
     names: list[bytes] = []
@@ -663,4 +687,4 @@ def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
         name, extra, comment = _LENGTHS.unpack_from(tail, at + 28)
         names.append(tail[at + 46 : at + 46 + name])
         at += 46 + name + extra + comment
-    return names
+    return names, tail.startswith(_LIST_ENDS, max(0, at))

@@ -83,13 +83,13 @@ def _forget(file: IO[bytes], path: Path) -> None:
 
 
 def folder_of(settings: BaseSettings, limits: Limits) -> Path | None:
-    """Where bodies are written; None where LARM_BLOB_BYTES wants none."""
+    """The folder for bodies; None if LARM_BLOB_BYTES switches it off."""
     return options.larm_dir(settings) / FOLDER if limits.blob_bytes else None
 
 
 class Room(NamedTuple):
-    """How many bytes a body may have in memory, 0 for any number, and in a file of ``folder``; None
-    for no file."""
+    """The bytes that a body may have in memory (0: no limit), and in a file of ``folder`` (None: no
+    file)."""
 
     memory_bytes: int = 0
     blob_bytes: int = 0

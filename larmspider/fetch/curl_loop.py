@@ -202,7 +202,8 @@ class CurlLoop:
             self._watcher.watch(fd, 0 if what == pycurl.POLL_REMOVE else what)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """Most deadlines are postponed before they come: the timer stays and looks again then."""
+        """Set the timer. Most deadlines are postponed before they come, so a timer that is set
+        stays, and checks the deadline when it fires."""
         if milliseconds < 0 or (milliseconds == 0 and self._starting):
             self._due = None
             return

@@ -33,7 +33,8 @@ _PIECE_BYTES = 65_536
 
 
 class DecodingError(Exception):
-    """Bytes that are not what Content-Encoding says, or a chain that is too long."""
+    """The bytes do not have the declared Content-Encoding, or the chain of encodings is too
+    long."""
 
 
 class Overflow(DecodingError):  # noqa: N818 - it becomes an error with a kind

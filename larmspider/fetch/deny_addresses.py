@@ -96,8 +96,8 @@ def plain_address(text: str) -> IPv4Address | IPv6Address:
 
 
 def _behind_nat(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that ``address`` may stand for, by the prefix lengths that its zeros
-    allow: 96, or 64, 56 and 48 with a byte of zeros at bit 64 and only zeros behind."""
+    """The IPv4 addresses that ``address`` may stand for. A prefix may have 96 bits; or 64, 56 or 48
+    bits, if the byte at bit 64 and all bytes behind the IPv4 address are zero."""
     if not isinstance(address, IPv6Address) or address not in _LOCAL_NAT64:
         return
     number = int(address)

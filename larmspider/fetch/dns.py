@@ -154,9 +154,9 @@ class DnsCache:
         return entry.resolution if entry is not None and self._clock() < entry.fresh_until else None
 
     def look_up(self, name: str) -> asyncio.Future[Resolution]:
-        """Look ``name`` up again; one look-up serves all waiting callers, so shield what you await.
-
-        Ends after ``patience``, or after ``slow`` where a stale address can serve.
+        """Look ``name`` up again. One look-up serves all waiting callers, so shield the awaited
+        object. Ends after ``patience`` seconds, or after ``slow`` seconds if a stale address can be
+        used.
         """
         waiting = self._waiting.get(name)
         if waiting is not None:
@@ -285,7 +285,7 @@ class Addresses:
         return self._cache.saturated
 
     def close(self) -> None:
-        """No callback is called after this."""
+        """Stop. No callback is called after this."""
         self._cache.close()
 
     def of(self, name: str) -> str | None:
@@ -398,9 +398,9 @@ class OwnAddress:
         own_address = OwnAddress.from_settings(settings)
         own_address("http://wiki/robots.txt")      # False: LARM_SITES_FILE has a proxy for it
 
-    ``proxies`` of the environment by scheme, as HttpProxyMiddleware has them. A proxy that a
-    Request names is not known here: its host is looked up once for nothing. A download handler that
-    asks no server (``asks_servers``) needs no address.
+    ``proxies`` of the environment by scheme, as HttpProxyMiddleware has them. A proxy in a
+    Request's meta is not known here: the host is then looked up once without need. A download
+    handler that asks no server (``asks_servers``) needs no address.
     """
 
     def __init__(self, sites: Sites, proxies: dict[str, str], *, needed: bool = True) -> None:
@@ -415,7 +415,8 @@ class OwnAddress:
         return cls(Sites.from_settings(settings), getproxies() if enabled else {}, needed=needed)
 
     def __call__(self, url: str) -> bool:
-        """False for an address too. ``url`` has no userinfo."""
+        """Whether the host of ``url`` has to be looked up; False for an address. ``url`` has no
+        userinfo."""
         if not self._needed:
             return False
         site = self._sites.for_url(url)

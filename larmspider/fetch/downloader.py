@@ -41,7 +41,7 @@ class Listeners:
         self._crawler = crawler
 
     def now(self) -> tuple[OnHead | None, OnBytes | None]:
-        """The callbacks for the download that begins; None for a signal without receivers."""
+        """The callbacks for the download that begins now; None for a signal without receivers."""
         sender = self._crawler.signals.sender
         return (
             self._head if anybody(sender, signals.headers_received) else None,
@@ -138,8 +138,8 @@ class LarmDownloader:
         return len(self.active) >= self.total
 
     def cancel(self, lease: object) -> bool:
-        """Cancel the download whose Request has this lease, which fails as Stopped; False if none
-        is under way, or if the server may have acted on it (no GET)."""
+        """Cancel the download that has this lease; it fails with Stopped. Returns False if no such
+        download is under way, or if the server may have acted on the request (it is not a GET)."""
         return any(
             task.cancel()
             for request, task in self._downloads.items()

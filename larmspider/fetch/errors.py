@@ -123,7 +123,7 @@ class Unmounted(Refused):
 
 
 class SignInRefused(Refused):
-    """A server does not accept the crawl's account, or any more."""
+    """A server does not accept the crawl's account, or no longer accepts it."""
 
     kind = "sign-in"
 
@@ -135,7 +135,7 @@ class Locked(DownloadFailedError):
 
 
 class Unavailable(DownloadFailedError):
-    """The document cannot be had now, although its server is well."""
+    """The document cannot be fetched now, although its server works."""
 
     kind = "unavailable"
 

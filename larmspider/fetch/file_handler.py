@@ -51,7 +51,7 @@ _HAS_PROC = os.path.exists("/proc/self/fd")
 
 
 class _Folder(NamedTuple):
-    """A folder as it was: its identity and time, and its names in order."""
+    """The remembered state of a folder: its identity and time, and its sorted names."""
 
     key: tuple[int, int, int]
     names: list[bytes]
@@ -139,7 +139,8 @@ class FileReader:
                 left -= len(chunk)
 
     def _check(self, fd: int, real: bytes, expected: os.stat_result) -> None:
-        """Who may write there may have put a link in its place since. Raises OSError."""
+        """Check that the open file is the expected one, because a user who may write there may have
+        put a link in its place. Raises OSError."""
         found = os.fstat(fd)
         opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
         is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)

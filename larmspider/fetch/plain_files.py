@@ -39,7 +39,7 @@ CHANGED = "it has changed since it was looked at"
 
 
 class NotPlainError(Exception):
-    """An entry that is not a plain file of its folder; the message says why."""
+    """An entry is not a plain file of its folder; the message says why."""
 
 
 class Found(NamedTuple):

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 _CONDITIONS = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
 _EPOCH_FORM = "%Y-%m-%d %H:%M"
+_FIRST_TIME, _LAST_TIME = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, in seconds since the epoch: broken clocks and damaged entries go beyond."""
 
 
 @dataclass
@@ -186,7 +188,7 @@ def answer_of(
 def headers_of(found: Found, url: str) -> dict[str, str]:
     mime = type_by_name(url)
     return {
-        "Last-Modified": formatdate(found.mtime_ns // 1_000_000_000, usegmt=True),
+        "Last-Modified": formatdate(_within(found.mtime_ns // 1_000_000_000), usegmt=True),
         "ETag": f'"{found.mtime_ns:x}-{found.size:x}"',
         "Content-Length": str(found.size),
         **({"Content-Type": mime} if mime in PAGE_TYPES else {}),
@@ -199,6 +201,11 @@ def is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
         return headers["ETag"] in asked["If-None-Match"]
     since, modified = http_time(asked["If-Modified-Since"]), http_time(headers["Last-Modified"])
     return since is not None and modified is not None and modified <= since
+
+
+def _within(seconds: float) -> float:
+    """The nearest time that has a date."""
+    return min(max(seconds, _FIRST_TIME), _LAST_TIME)
 
 
 class Row(NamedTuple):
@@ -216,7 +223,7 @@ def folder_page(title: str, rows: Iterable[Row], next_part: str = "") -> Answer:
     shown = html.escape(f"Index of {title}")
     lines = [f"<!doctype html><meta charset=utf-8><title>{shown}</title><h1>{shown}</h1><pre>"]
     for row in rows:
-        time_ = time.strftime(_EPOCH_FORM, time.gmtime(row.when))
+        time_ = time.strftime(_EPOCH_FORM, time.gmtime(_within(row.when)))
         slash = "/" if row.url.endswith("/") else ""
         name = html.escape(row.name)
         lines.append(f'<a href="{html.escape(row.url)}">{name}{slash}</a>  {time_}  {row.size}')

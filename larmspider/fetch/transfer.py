@@ -38,7 +38,7 @@ _STATUS_CHARS = 60
 class ReceivedHeaders(Headers):
     """Headers with details of their fetch. ``received``: the lines of the head as they came, the
     status line first. ``sent``: the lines of the request (curl_options.header_lines), without the
-    ones from LARM_SITES_FILE. ``address``: where they went. Copies have no details."""
+    ones from LARM_SITES_FILE. ``address``: the address that was asked. Copies have no details."""
 
     received: Sequence[bytes] = ()
     sent: Sequence[bytes] = ()
@@ -60,8 +60,9 @@ class ResponseHead:
 
     @classmethod
     def parse(cls, lines: list[bytes]) -> Self:
-        """Raises BadResponse for no status line, a status outside 100 to 599, or an unasked 101,
-        and ConnectionLost for a head that libcurl takes for a whole one."""
+        """Raises BadResponse for a missing status line, a status outside 100 to 599, or a 101 that
+        was not requested. Raises ConnectionLost for a truncated head, which libcurl takes for a
+        whole one."""
         start = len(lines) - 1
         while start >= 0 and not (
             lines[start].startswith(b"HTTP/") and (start == 0 or lines[start - 1] in _ENDS)

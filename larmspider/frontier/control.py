@@ -45,8 +45,8 @@ class Control:
         return self._frontier.politeness.overrides
 
     def recover(self) -> None:
-        """Apply the overrides of the last commit; after the hosts are loaded. Orders for
-        an earlier run end, and so does an order of threads if the setting that it replaced has
+        """Apply the overrides of the last commit. Call it after the hosts are loaded. Orders for an
+        earlier run end. An order of threads also ends if the setting that it replaced has
         changed."""
         found = Overrides.unpack(self._frontier.backend.note(NOTE))
         overrides = found.after_run()
@@ -57,10 +57,8 @@ class Control:
             self.save()
 
     def merge(self, overrides: Overrides, since: int) -> None:
-        """Apply ``overrides``, read from Redis. Orders given here since then win,
-        also one that was given and taken back.
-
-        ``since``: ``orders`` when the reading began.
+        """Apply ``overrides``, read from Redis. Orders given here since then win, including orders
+        that were given and taken back. ``since``: the value of ``orders`` when the reading began.
         """
         own = self.overrides
         ordered = {name for name, number in self._ordered.items() if number > since}
@@ -112,14 +110,16 @@ class Control:
         self._order("factor")
 
     def set_threads(self, threads: int | None, *, keep: bool = True) -> None:
-        """Fetches at a time; None: as the settings say. Those under way beyond that end as ever."""
+        """Set the fetches at a time; None: as the settings say. Running fetches beyond this number
+        end as usual."""
         self.overrides.order("threads", threads, keep=keep)
         self.overrides.threads_instead_of = self._threads
         self._frontier.slots.resize(threads or self._threads)
         self._order("threads")
 
     def set_delay(self, name: str, seconds: float | None, *, keep: bool = True) -> None:
-        """For one host, which may come later; None: the value of the settings."""
+        """Set the delay of one host, which the frontier may not know yet. None: the value of the
+        settings."""
         self.overrides.of(name).order("delay", seconds, keep=keep)
         self._order(name)
 
@@ -134,7 +134,7 @@ class Control:
     # hosts
 
     def pause_host(self, name: str) -> None:
-        """The host is not asked; fetches in flight go on."""
+        """Send no further request to the host. Fetches in flight continue."""
         self._set_paused(name, paused=True)
 
     def resume_host(self, name: str) -> None:
@@ -185,8 +185,8 @@ class Control:
     # queued URLs
 
     def reopen(self, entries: Sequence[QueuedUrl]) -> tuple[int, int]:
-        """Queue refused URLs again. Returns the numbers of queued and of forwarded URLs. The
-        workers of the hosts do the same with the forwarded URLs."""
+        """Queue refused URLs again. Returns the numbers of queued and of forwarded URLs. A URL of
+        another worker's host is forwarded to that worker, which queues it."""
         frontier, number = self._frontier, len(entries)
         entries = self._partitions.split_again(entries)
         reopened = frontier.backend.reopen(entries)
@@ -199,7 +199,7 @@ class Control:
         return sum(reopened), number - len(entries)
 
     def refuse(self, entries: Sequence[QueuedUrl], reason: str) -> int:
-        """Refuse those that are still queued; returns how many there were."""
+        """Refuse the entries that are still queued. Returns their number."""
         before = self._frontier.backend.counts().refused
         self._frontier.backend.refuse([(entry, reason) for entry in entries])
         visit = FetchRecord(UrlState.REFUSED, reason=reason)

@@ -188,7 +188,7 @@ def _new_are_spent(frontier: FrontierState, name: str) -> bool:
 
 
 def forget(frontier: FrontierState, host: Host) -> None:
-    """Another worker has the host now."""
+    """Drop a host that another worker has now."""
     frontier.ready.drop(host)
     if host.demand:
         frontier.slots.change_demand(-host.demand)
@@ -274,8 +274,8 @@ def _own_fetch(frontier: FrontierState, host: Host, now: float) -> OwnFetch | No
 
 
 def _next_allowed(frontier: FrontierState, host: Host, now: float) -> QueuedUrl | None:
-    """The next URL that robots.txt allows and that every Part admits; those before it are refused,
-    or held."""
+    """The next URL that robots.txt allows and that every Part admits. URLs before it are refused or
+    held."""
     rules, admits = frontier.robots.of(host.record.host), frontier.parts.admits
     for _ in range(MAX_REFUSED):
         entry = _next_entry(frontier, host, now)
@@ -321,7 +321,8 @@ def _is_stored(entry: QueuedUrl) -> bool:
 
 
 def _next_entry(frontier: FrontierState, host: Host, now: float) -> QueuedUrl | None:
-    """New URLs come first; while there are some, one turn in REVISIT_TURN is for a revisit."""
+    """The next entry of a host. New URLs come first; while there are new URLs, one turn in
+    REVISIT_TURN is a revisit."""
     name, visitor = host.record.host, frontier.parts.visitor
     if not visitor.visits_again:
         return _next_new(frontier, name, now)
@@ -369,9 +370,9 @@ def _begin(
 
 
 def _is_resolved(frontier: FrontierState, host: Host) -> bool:
-    """May the host be asked? Else it waits for Frontier.on_resolved() (and holds no slot meanwhile:
-    a silent DNS server would have all of them held), or has just joined the group of its address,
-    whose turn may be another member's.
+    """Whether the host may be asked. If not, it waits for Frontier.on_resolved(), without a slot:
+    otherwise a silent DNS server would fill all slots. Or the host has just joined the group of its
+    address, where another member may be next.
     """
     book = frontier.addresses
     if not book.resolves or host.record.is_source:

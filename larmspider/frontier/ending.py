@@ -38,8 +38,8 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Revisited:
-    """The URL has this record once the stores are through; None: the page is removed, and its URL
-    forgotten."""
+    """The record that the URL gets once every store has the page; None: the page is removed, and
+    its URL is forgotten."""
 
     record: FetchRecord | None
 

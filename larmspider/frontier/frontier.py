@@ -272,7 +272,7 @@ class Frontier(FrontierState):
         return self.ready.next_host() if idle else None
 
     def needs_slots(self) -> bool:
-        """Whether hosts that are due find no slot: quick ones, or some that never answered."""
+        """Whether hosts that are due find no slot: quick hosts, or hosts that never answered."""
         if self.control.paused:
             return False
         now = self._now()
@@ -514,8 +514,8 @@ class Frontier(FrontierState):
     def own_ended(
         self, lease: Lease, answer: str, *, entries: int = 0, page: Page | None = None
     ) -> None:
-        """A fetch of the frontier's own is over; of robots.txt, it has failed. The arguments are
-        those that OwnFetch.ended takes; a kind of failure blames the host."""
+        """End a fetch of the frontier's own. For robots.txt this means that it failed. The
+        arguments are the arguments of OwnFetch.ended. A kind of failure blames the host."""
         if lease.own is None:
             raise ValueError("not a fetch of the frontier's own")
         self._free_slot(lease)
@@ -527,7 +527,8 @@ class Frontier(FrontierState):
         schedule(self, lease.host)
 
     def _robots_failed(self, record: HostRecord, kind: str, own: OwnFetch) -> None:
-        """Nothing is allowed for now; old rules still count (RFC 9309 2.3.1.4, 2.4)."""
+        """robots.txt could not be fetched: nothing is allowed for now, unless older rules are known
+        (RFC 9309 2.3.1.4, 2.4)."""
         now = self.clock()
         if record.robots_until:
             record.robots_until = now + self.limits.robots_retry
@@ -548,7 +549,7 @@ class Frontier(FrontierState):
         schedule(self, host)
 
     def make_due(self, host: str, keys: Iterable[bytes], at: float) -> None:
-        """Pages are to be visited again, before those that are due later than ``at``."""
+        """Make pages due at the time ``at``."""
         self.backend.schedule([(key, at) for key in keys])
         dispatch.reschedule(self, host)
 
@@ -557,10 +558,10 @@ class Frontier(FrontierState):
         schedule(self, host)
 
     def _free_slot(self, lease: Lease) -> None:
-        """The gap to the host's next request counts from when this one came there.
-
-        A busy crawler, a slow connect or a busy server may hold it up, so that is known only from
-        the answer: it had come by then. Hosts that answer within 0.1 s lose 5% of a gap of 2 s.
+        """Free the slot of a lease. The gap to the host's next request counts from the time at
+        which this request reached the host. A busy crawler, a slow connect or a busy server may
+        delay a request, so only the answer shows that it has arrived. Hosts that answer within 0.1
+        s lose 5% of a gap of 2 s.
         """
         if lease.slot is None:
             return

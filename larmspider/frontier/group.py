@@ -74,7 +74,8 @@ class Group(Generic[Host]):
         return min(self._limits, default=1)
 
     def join(self, host: Host) -> None:
-        """Take a host from its group, if it has one; its last request counts here too."""
+        """Move a host into this group, out of its earlier group if it had one. The host's last
+        request counts for this group, too."""
         if host.group is not None:
             self.last = max(self.last, host.group.last)
             host.group.remove(host)
@@ -125,8 +126,8 @@ class Group(Generic[Host]):
         return self._waiting[host][1]
 
     def wait(self, host: Host, kind: Kind, at: float) -> None:
-        """Only the group holds the member up, which might be asked from ``at`` on if it were
-        alone; ``kind`` is the kind of slot that it needs."""
+        """Let a member wait for its group alone; without the group it might be asked from ``at``
+        on. ``kind`` is the kind of slot that it needs."""
         self._waiting[host] = kind, at
         entry = kind, self._members[host]
         if entry not in self._queued:

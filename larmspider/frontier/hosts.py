@@ -106,8 +106,8 @@ class HostRecord(_KeptHost):
             self.change(HostState.READY if self.robots_until else HostState.NEW)
 
     def restart(self) -> None:
-        """A new run: robots.txt in flight is requested again, and a host that was given up or waits
-        for its login, which may have another password now."""
+        """Begin a new run. A robots.txt that was in flight is requested again. A host that was
+        given up, or that waits for its login, is retried: the password may have changed."""
         self.on_probation = self.is_silent
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
@@ -148,7 +148,7 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
 def pack_host(record: HostRecord) -> bytes:
-    """As msgpack; some 90 bytes."""
+    """A record as msgpack, some 90 bytes."""
     return packed(_KeptHost(*_kept_of(record)))
 
 
@@ -372,7 +372,8 @@ class HostTable(dict[str, Host]):
         self._changed.add(host.record.host)
 
     def load(self) -> list[Host]:
-        """After a restart, once: the records of the last commit; each host that has or had URLs."""
+        """Load the records of the last commit, once after a restart: of each host that has or had
+        URLs."""
         for data in self._backend.hosts().values():
             record = unpack_host(data)
             record.restart()
@@ -380,7 +381,7 @@ class HostTable(dict[str, Host]):
         return [self.of(name) for name in self._backend.host_names()]
 
     def enter(self, name: str, data: bytes | None, *, new_run: bool) -> Host:
-        """A host that another worker had, with its record; None: it has none yet.
+        """Add a host that another worker had, with its record; None if it has no record yet.
 
         ``new_run``: hosts that were given up are retried.
         """

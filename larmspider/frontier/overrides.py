@@ -50,8 +50,8 @@ class _Orders:
 
 @dataclass(slots=True)
 class HostOverride(_Orders):
-    """``paused``: the host is not asked. ``delay`` in seconds, and ``connections`` at a time,
-    replace the settings', None: not."""
+    """``paused``: the host gets no requests. ``delay`` (seconds) and ``connections`` (at a time)
+    replace the settings; None: the settings apply."""
 
     paused: bool = False
     delay: float | None = None
@@ -72,11 +72,11 @@ class Overrides(_Orders):
     threads_instead_of: int = 0
 
     def of(self, host: str) -> HostOverride:
-        """A host's own, made if there is none."""
+        """The override of a host; a new one if there is none."""
         return self.hosts.setdefault(host, HostOverride())
 
     def delay(self, host: str, otherwise: float) -> float:
-        """In seconds; ``otherwise`` where none is ordered for the host."""
+        """The delay of a host in seconds; ``otherwise`` if no delay is ordered for it."""
         own = self.hosts.get(host)
         return otherwise if own is None or own.delay is None else own.delay
 
@@ -105,7 +105,7 @@ class Overrides(_Orders):
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """The reverse of pack(); no overrides for None."""
+        """The reverse of pack(). None gives empty overrides."""
         if not data:
             return cls()
         return cls.from_json(json.loads(data))

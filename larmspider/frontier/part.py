@@ -64,7 +64,7 @@ class Part:
         """Take up these hosts at the start of a run, after the backend's recovery."""
 
     def enter(self, host: str) -> None:
-        """Another worker had the host until now."""
+        """Called when the host has come from another worker."""
         self.recover([host])
 
     def entered(self) -> None:
@@ -87,7 +87,8 @@ class Part:
         return False
 
     def has_work(self, *, spent: bool) -> bool:
-        """Whether the crawl cannot end yet. ``spent``: LARM_MAX_PAGES allows no new page."""
+        """Whether the Part still has work, so that the crawl cannot end yet. ``spent``:
+        LARM_MAX_PAGES allows no new page."""
         return False
 
     # URLs
@@ -100,14 +101,15 @@ class Part:
         """A link leads to a merged URL, by its exact form."""
 
     def doubted(self, entries: Sequence[QueuedUrl]) -> None:
-        """Another worker's stores may have other versions of these pages than their records say."""
+        """Called if another worker's stores may have other versions of these pages than the records
+        say."""
 
     def admits(self, entry: QueuedUrl) -> bool:
         """Whether a leased URL is fetched. After False its lease has ended."""
         return True
 
     def is_question(self, key: bytes, host: str) -> bool:
-        """Whether a URL was queued only to compare pages: it becomes no page of its own."""
+        """Whether a URL was queued only to compare pages; such a URL does not become a page."""
         return False
 
     def ended(self, entry: QueuedUrl, visit: FetchRecord) -> FetchRecord:
@@ -171,11 +173,11 @@ class Part:
 
     @property
     def next_plan(self) -> float | None:
-        """When look_ahead() has something to do; None: never."""
+        """When look_ahead() next has work; None: never."""
         return None
 
     def revisit_time(self, host: str) -> float | None:
-        """When a page of the host is due again, 0.0 for now; None: no page is."""
+        """When the next page of the host is due again; 0.0 for now, None if no page is."""
         return None
 
     def revisit(self, host: str, now: float) -> QueuedUrl | None:
@@ -304,7 +306,7 @@ class HostNotes(Generic[N]):
         notes.touch("wiki:80")
         notes.save()                   # at a checkpoint
 
-    ``of_run``: values of this run alone. They become notes only where memory asks for it, and no
+    ``of_run``: the values belong to this run. They become notes only if memory runs short, and no
     other worker gets them. ``prepare`` completes a value that was made or read. ``max_bytes``: the
     kind's part of the memory, at most.
     """
@@ -396,7 +398,7 @@ class HostNotes(Generic[N]):
         self._count(host, 0)
 
     def evict(self) -> None:
-        """Drop the value that was used longest ago; it is a note from now on."""
+        """Drop the least recently used value from memory; its note keeps it."""
         host, value = self._values.popitem(last=False)
         if self._of_run or host in self._changed:
             self._write(host, value)

@@ -61,7 +61,7 @@ class SharedBackend(Backend):
 
     @abstractmethod
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """As forward(), also for URLs that were forwarded lately."""
+        """Forward entries as forward() does, including URLs that were forwarded lately."""
 
     @abstractmethod
     def count_visit(self) -> None:
@@ -92,7 +92,7 @@ class AllPartitions:
         return entries
 
     def owns(self, key: bytes) -> bool:
-        """As SharedBackend.owns()."""
+        """See SharedBackend.owns()."""
         return True
 
     def arrived(self, entries: Iterable[QueuedUrl]) -> None:
@@ -102,7 +102,7 @@ class AllPartitions:
         """The batch ends. With it, idle partitions are complete in Redis."""
 
     def count_visit(self) -> None:
-        """As SharedBackend.count_visit()."""
+        """See SharedBackend.count_visit()."""
 
     def stored_in_all(self, pages: int) -> None:
         """``pages`` are stored by all workers, as of their last commits; no commit of this worker
@@ -216,7 +216,7 @@ class Partitions(AllPartitions):
         self._sealed_pages = self._stored()
 
     def committed(self) -> frozenset[int]:
-        """After the commit: returns the partitions that are given up now, and may be released."""
+        """The partitions that are given up now, and may be released. Called after the commit."""
         self._committed_pages = self._sealed_pages
         gone, self._sealed = self._sealed, frozenset()
         if not gone:
@@ -247,7 +247,7 @@ class Partitions(AllPartitions):
 
     @property
     def uncounted_visits(self) -> int:  # type: ignore[override]
-        """As SharedBackend.uncounted_visits."""
+        """See SharedBackend.uncounted_visits."""
         return self._backend.uncounted_visits
 
     def stored_in_all(self, pages: int) -> None:

@@ -137,8 +137,8 @@ class Politeness:
         return replace(rule, connections=own.connections)
 
     def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:
-        """A host of an earlier run or another worker: the time of its last request is not known
-        here."""
+        """Take over a host of an earlier run or of another worker. The time of its last request is
+        not known here."""
         # a gap from now is safe, however soon this comes after the last request
         record.next_time = now + self.gap_seconds(record)
         # the clock may have been ahead, by years: no wait is longer than one that begins now
@@ -212,7 +212,8 @@ class Politeness:
         snooze: bool = True,
         in_doubt: bool = False,
     ) -> None:
-        """A failure that blames the host: snoozed, or parked if it is one too many.
+        """A failure that blames the host: the host is snoozed, or parked after ``max_failures`` in
+        a row.
 
         ``retry_after`` in seconds from now, None if the server names none. Without ``snooze`` it
         only counts towards parking. ``in_doubt``: the failures may come from single views of
@@ -269,7 +270,7 @@ class Politeness:
 
     @property
     def longest_wait(self) -> float:
-        """In seconds: no snooze lasts longer, nor a park that ends in this run."""
+        """The longest snooze, or park that ends in this run, in seconds."""
         limits = self.limits
         park = limits.park * 2.0 ** max(0, limits.max_parks - 1)
         return max(limits.retry_after_max, max(limits.backoff_max, park) * (1 + limits.jitter))

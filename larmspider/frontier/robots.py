@@ -80,7 +80,7 @@ class RobotsCache:
 
 
 class NotAsked:
-    """In place of a RobotsCache where robots.txt is not obeyed: every URL is allowed."""
+    """Replaces the RobotsCache if robots.txt is not obeyed: every URL is allowed."""
 
     obeyed = False
 

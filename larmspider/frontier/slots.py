@@ -81,7 +81,8 @@ class SlotPool:
         return f"<SlotPool {held} of {self.total}, {self.reserved} reserved>"
 
     def kind(self, slot_secs: float | None, failures: int = 0) -> Kind:
-        """By a host's expected holding time (None: never answered) and failures in a row."""
+        """The kind of a host, by its expected holding time (None if it never answered) and its
+        failures in a row."""
         if slot_secs is None:
             return Kind.UNPROVEN
         if slot_secs < self.slow_secs:
@@ -152,5 +153,6 @@ class SlotPool:
                 self.held[Kind.SLOW] += 1
 
     def next_age(self) -> float | None:
-        """When a fetch that lasts may turn slow, which makes room for an unproven or quick host."""
+        """When the next running fetch may turn slow; this makes room for an unproven or quick
+        host."""
         return self._young[0].since + self.slow_secs if self._young else None

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 class AddressBook:
     """Where the frontier finds the addresses of hosts.
 
-    ``address_of`` a host's name; None: not known yet, a look-up begins that ends with
-    Frontier.on_resolved(). ``grouped`` (LARM_GROUP_BY): hosts of one address share their pace; else
-    only those hosts wait whose robots.txt, by its URL, needs an ``own_address``. ``saturated``:
-    True while every resolver thread is busy; hosts that have never answered are then held back.
-    Without ``resolves`` no host waits for its address.
+    ``address_of`` returns the address of a host's name. If it is not known yet, it returns None and
+    begins a look-up that ends with Frontier.on_resolved(). ``grouped`` (LARM_GROUP_BY): hosts of
+    one address share their pace. Otherwise a host waits for its address only if ``own_address``
+    says so for the URL of its robots.txt. ``saturated`` returns True while every resolver thread is
+    busy; hosts that have never answered then wait. Without ``resolves`` no host waits for its
+    address.
     """
 
     address_of: Callable[[str], str | None]
@@ -107,6 +108,6 @@ class FrontierState:
 
     @property
     def gives_up_at_once(self) -> bool:
-        """Whether a host that was silent when the last run ended is asked once in this one: its
-        pages are known, and visited by the next run."""
+        """Whether a host gets a single attempt in this run, because it was silent when the last run
+        ended. Its pages are known, and the next run visits them."""
         return self.parts.visitor.asks_silent_once

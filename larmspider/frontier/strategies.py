@@ -36,11 +36,13 @@ class Strategy(ABC):
 
     @abstractmethod
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        """0..65535, lower first. ``depth``: links from a seed; ``inlinks``: seen so far."""
+        """The priority of a URL, 0 to 65535; a lower one goes first. ``depth``: the number of links
+        from a seed. ``inlinks``: the links to the URL that were seen so far."""
 
 
 class BreadthFirst(Strategy):
-    """By number of links from a seed; of one depth, first found, first fetched. The default."""
+    """Orders URLs by the number of links from a seed. Within one depth the URL that was found first
+    is fetched first. The default."""
 
     has_levels = True
 

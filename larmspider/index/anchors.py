@@ -149,9 +149,10 @@ class AnchorTable:
     ) -> None:
         """Write what waits in one transaction, keys in order.
 
-        ``indexed`` has the documents that were indexed since the last flush (canonical URL: copies
-        of anchor texts) or removed (None), with the texts of the flush before, or as they
-        ``stood``. Raises CrawlDirError if the disk refuses; the texts wait for the next flush.
+        ``indexed``: the documents that were indexed since the last flush (canonical URL -> copies
+        of anchor texts) or removed (None). Their texts are the texts of the flush before, or the
+        texts in ``stood``. Raises CrawlDirError if the disk refuses; the texts wait for the next
+        flush.
         """
         with self._lock:
             waiting, self._waiting = self._waiting, {}
@@ -224,8 +225,8 @@ class AnchorTable:
         return one if to is None else to + one[_TARGET:]
 
     def move(self, old: str, new: str) -> None:
-        """Give the texts of links to a URL to its new one, with the next `flush`, and later ones,
-        too."""
+        """Give the texts of links to a URL to its new URL, at the next `flush`. Later texts go
+        there, too."""
         with self._lock:
             self._moving.append((old, new))
 
@@ -332,8 +333,9 @@ class AnchorTable:
     def changed(
         self, limit: int, due_only: bool, without: Container[str] = ()
     ) -> list[tuple[str, LinkTexts]]:
-        """URL of and links to indexed pages whose texts have since doubled or, unless ``due_only``,
-        changed; those ``without`` are left out."""
+        """Indexed pages whose link texts have doubled since they were indexed or, unless
+        ``due_only``, have changed: the URL of each, and the links to it. Pages in ``without`` are
+        left out."""
         found: list[tuple[str, LinkTexts]] = []
         with self._env.begin(db=self._pairs) as txn, txn.cursor() as pairs:
             for state in (DUE,) if due_only else (DUE, DIRTY):
@@ -400,7 +402,7 @@ class AnchorTable:
         return {int(number).to_bytes(_TARGET, "big") for number in left}
 
     def _withdraw(self, access: LinkAccess, pages: Sequence[tuple[bytes, str]]) -> int:
-        """``pages`` by key and exact form; "": no text of theirs stays."""
+        """``pages``: the exact form of each page by its key; with "" no text of the page stays."""
         left, gave = [*self.unlinked], 0
 
         def write(txn: Any) -> None:
@@ -431,8 +433,8 @@ class AnchorTable:
         return _Head.decode(record).url if record else ""
 
     def take(self, directory: Path, counts: Callable[[bytes], bool]) -> None:
-        """Add another table, which is only read, without the pages that do not count, by
-        `page_key`. Raises CrawlDirError."""
+        """Add the texts of another table, which is only read. Pages that do not count, by their
+        `page_key`, are left out. Raises CrawlDirError."""
         if not (directory / "data.mdb").exists():
             return
         try:

@@ -71,8 +71,9 @@ class Groups:
         self._number = 0
 
     def place(self, likeness: int | None) -> int:
-        """The number of the group that a page belongs to; a new one, unless it is a copy of the
-        first page of one. None: it is known not to be a copy. 3 us."""
+        """The number of a page's group. A page that is a copy of the first page of a group joins
+        that group; others begin a new group. ``likeness`` is None for a page that is known not to
+        be a copy. 3 us."""
         if likeness is not None:
             # NEAR bits leave one of NEAR + 1 blocks as it is
             parts = [number << 10 | likeness >> place & mask for number, place, mask in _SEVENTHS]
@@ -102,7 +103,7 @@ class Likenesses:
         self._all = np.array(values, dtype=np.int64).view(np.uint64)
 
     def near(self, likeness: int) -> int:
-        """How many pages are copies of one with this likeness, that page among them; at most
+        """The number of copies of a page with this likeness, including the page itself; at most
         `MOST`."""
         import numpy as np
 

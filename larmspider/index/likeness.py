@@ -57,7 +57,7 @@ class Comparison:
 
 
 def _host_of(text: IndexedPage) -> str:
-    """The host among whose pages navigation is looked for; "": in none."""
+    """The host whose pages are searched for common navigation; "" for no host."""
     is_page = text.mime == "text/html" and text.container is None
     return text.host if is_page else ""
 

@@ -78,7 +78,8 @@ class LinkAccess:
 
 
 def covered(restricted: Collection[str], noted: Collection[str] | None) -> bool:
-    """Whether all of these hosts were restricted when link texts were taken in, by the index's
-    ``noted``. None: nothing was noted yet; only files are certain to be restricted."""
+    """Whether all of these hosts were restricted when the index's link texts were collected.
+    ``noted``: the hosts that the index lists as restricted. If it is None, only files are certain
+    to be restricted."""
     known = {FILES} if noted is None else {*noted}
     return EVERY_HOST in known or known.issuperset(restricted)

@@ -63,8 +63,9 @@ marks."""
 
 @cache
 def _stretches() -> re.Pattern[str]:
-    """Characters that NFKC may change or join to the one before. Normalizing a whole page for its
-    one ellipsis would take 6 ms. Computed once, in 60 ms."""
+    """An expression for characters that NFKC may change, or join to the character before. It limits
+    the work: to normalize a whole page for one ellipsis would take 6 ms. Computed once, in 60
+    ms."""
     changed = [
         chr(code)
         for code in (*range(0x80, 0xD800), *range(0xE000, 0x10000))
@@ -114,7 +115,8 @@ def _plain(text: str) -> str:
 
 
 def normalized(text: str) -> str:
-    """``text`` as words are compared; ``text`` itself where it is so already."""
+    """The normal form of ``text``, in which words are compared; ``text`` itself if it has that
+    form."""
     if text.isascii():
         return text
     text = _composed(text)

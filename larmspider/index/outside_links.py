@@ -26,8 +26,8 @@ _MOST_IN_VAIN = 1_000_000  # looked through for links that are not there
 
 
 def outside_links(page: Page) -> list[str]:
-    """The title of a page that is mostly links, and the pieces of its main text outside of them;
-    none for another one. 0.3 us a link of the former."""
+    """The title of a page that is mostly links, and the pieces of its main text outside of links;
+    [] for any other page. Takes 0.3 us for each link of such a page."""
     rest, text, links = page.rest, page.text, page.links
     size = len(text) - sum([end - start for start, end in rest])
     if not LEAST_TEXT <= size <= _LONGEST_LINKS * len(links) or len(links) > _MOST_LINKS:
@@ -46,7 +46,7 @@ def outside_links(page: Page) -> list[str]:
 
 
 def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """The spans of a text that are in none of the anchors. The text has the anchors in this order,
+    """The spans of a text that lie outside of all anchors. The text has the anchors in this order,
     except for images and hidden text."""
     find, follows, outside = text.find, text.startswith, list[tuple[int, int]]()
     at = in_vain = 0
@@ -75,7 +75,7 @@ def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
 def _without(
     spans: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """The parts of spans that are in none of the others, both in order."""
+    """The parts of ``spans`` outside of other spans. Both are sorted."""
     left = iter(others)
     begin, behind = next(left, _NOWHERE)
     for start, end in spans:

@@ -209,8 +209,8 @@ def _memory_of(fields: dict[str, Any]) -> int:
 
 
 def _beginning_of(data: bytes) -> dict[str, Any] | None:
-    """The fields of a page whose first bytes are ``data``; None if these bytes are too few, {} if
-    twice this number would be too few."""
+    """The fields of a page whose first bytes are ``data``. None if more bytes are needed; {} if
+    even twice this number would not suffice."""
     reader = msgpack.Unpacker(timestamp=3, use_list=False)
     reader.feed(data)
     fields: dict[str, Any] = {}

@@ -162,15 +162,15 @@ def _swap(directory: Path) -> None:
 
 
 def _is_newer(draft: Path, directory: Path) -> bool:
-    """Whether ``draft`` was made from the present index in ``directory``: nothing was committed
-    there since."""
+    """Whether ``draft`` was made from the present index in ``directory``, to which nothing was
+    committed since."""
     if not (directory / META_NAME).exists():
         return True
     return (draft / _COMPLETE).read_text() == _state_of(directory)
 
 
 def _state_of(directory: Path) -> str:
-    """Another one after each commit; "" if there is no index."""
+    """A value that differs after each commit; "" if there is no index."""
     try:
         return sha1((directory / "meta.json").read_bytes(), usedforsecurity=False).hexdigest()
     except FileNotFoundError:
@@ -178,7 +178,7 @@ def _state_of(directory: Path) -> str:
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:
-    """The stored pages of an index, with the waiting ones: about their number, and the pages.
+    """The approximate number of an index's stored pages, and these pages, including waiting pages.
     Raises CrawlDirError if the index cannot be read, or has another format."""
     check_format(directory)
     try:

@@ -199,7 +199,7 @@ class ExactAnalyzer:
 
 
 def spaced(text: str) -> str:
-    """``text`` with spaces around each character of a script that writes none."""
+    """``text`` with spaces around each character of a script that has no spaces between words."""
     if text.isascii():
         return text
     encoded = text.encode("utf-8", "replace")
@@ -388,8 +388,8 @@ def to_document(
     as_packed: bytes | None = None,
     slot: int | None = None,
 ) -> tantivy.Document:
-    """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
-    packed before. ``slot``: of its access list, None: it has none."""
+    """The document of a page and of the links to it, without its parts. ``as_packed``: the packed
+    page, if it was packed before. ``slot``: the slot of its access list, None if it has no list."""
     whole = with_likeness(page, links)
     if as_packed is None or whole is not page:
         as_packed = packed.pack(whole.fields())
@@ -403,7 +403,8 @@ def to_document(
 
 
 def with_likeness(page: IndexedPage, links: LinkTexts) -> IndexedPage:
-    """``page`` with what its links and its bytes say; ``page`` itself if it has this already."""
+    """``page`` with a likeness made from its bytes if it has none, and with the most frequent text
+    of ``links`` if it has no title; ``page`` itself if nothing changes."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
         likeness = of_bytes(page.digest)
@@ -465,7 +466,8 @@ def searched_fields(
 
 
 def _signs(title: str, body: str) -> list[str]:
-    """The terms of the field ``signs``: signs as they are written, and words in parts as one."""
+    """The terms of the field ``signs``: signs in their written form, and each word in several parts
+    as one term."""
     joined = map(without_accents, joined_words(f"{title} {body}"))
     return list({*signs(body), *signs(title), *joined})
 
@@ -486,7 +488,8 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
 
 
 def _ends(text: str) -> Iterator[str]:
-    """The ends of a label that begin with a word of it, which are typed for it too."""
+    """The ends of a label that begin with one of its words. Readers may type such an end to find
+    the label."""
     words = without_accents(text).split(" ")
     for at in range(1, len(words) if len(words) <= MAX_ENDS else 0):
         word = words[at].lstrip("(\"'")
@@ -518,8 +521,8 @@ def without_accents(text: str) -> str:
 
 
 def shown_label(term: str) -> str:
-    """The label that a term of the field ``labels`` stands for: one with accents stands there
-    without them, too, so that it is found by how it begins."""
+    """The label that a term of the field ``labels`` belongs to. A label with accents also has a
+    term without them, so that typed text without accents finds it."""
     return term.rpartition(_SHOWN)[2]
 
 
@@ -547,8 +550,8 @@ def file_name(url: str) -> str:
 def stored_fields(
     document: tantivy.Document, packed: PackedPages, *, beginning: bool = False
 ) -> dict[str, Any]:
-    """The `IndexedPage.fields` of a document that the index gave back. ``beginning``: of a long
-    text (`PackedPages.unpack`)."""
+    """The `IndexedPage.fields` of a document that the index gave back. ``beginning``: only the
+    beginning of a long text (`PackedPages.unpack`)."""
     return packed.unpack(packed_page(document), beginning=beginning)
 
 
@@ -566,8 +569,8 @@ def url_words(url: str) -> str:
 
 
 def last_modified(header: str, fetched: float) -> datetime | None:
-    """A Last-Modified header, None for no date, or one before the web or after the fetch (by more
-    than clocks may differ)."""
+    """The date in a Last-Modified header. None if it is missing, is before the web, or is later
+    than the fetch by more than clocks may differ."""
     return _plausible(_seconds(header) if len(header) <= _LONGEST_DATE else None, fetched)
 
 

@@ -46,8 +46,8 @@ def kept_sections(
 
 def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
     """The places of the spaces before and behind the headings of ``text``, in order: each place
-    times two, plus one behind a heading. A heading that is not at its place has none. A heading
-    that may have been cut off has none behind it."""
+    times two, plus one behind a heading. A heading that is not found at its place has no break. A
+    heading that may be cut off has no break behind it."""
     breaks = dict[int, int]()
     for at, _, heading in sections:
         if text.startswith(heading, at):

@@ -74,7 +74,7 @@ def _chords(text: str) -> Iterator[str]:
 
 
 def operator_sign(text: str) -> str:
-    """The sign of an operator that is typed without that word, "operator->>" for ``->>``; "" for
-    any other text, and for a single character, which may mean anything."""
+    """The sign of an operator that is typed without the word "operator": "operator->>" for ``->>``.
+    "" for any other text, and for a single character, which may have any meaning."""
     sign = f"operator{text}"
     return sign if len(text) > 1 and " " not in text and _OPERATOR.fullmatch(sign) else ""

@@ -151,15 +151,15 @@ class Stems:
     # pages
 
     def of_page(self, text: str, tongue: str) -> list[str] | None:
-        """The stems of a normalized text, None where Tantivy makes them, or `forms` are looked up
-        for a query."""
+        """The stems of a normalized text. None if Tantivy makes the stems, or if `forms` are looked
+        up for a query."""
         if self._is_main(tongue) or self.has_forms(tongue):
             return None
         return self._own(text, tongue)
 
     def has_forms(self, tongue: str) -> bool:
-        """Whether pages in this language are without ``body``: English says enough about a word's
-        forms in its letters, so `forms` finds them in the dictionary."""
+        """Whether pages in this language have no field ``body``. In English the letters of a word
+        tell enough about its forms, so `forms` finds them in the index's dictionary."""
         if tongue in _WITHOUT_STEMMER:
             return False
         return STEMMERS_OF.get(tongue, self._main_name) == _ENGLISH

@@ -48,7 +48,7 @@ class Unreached:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """The marks of the index in ``directory``; none where they cannot be read."""
+        """The marks of the index in ``directory``; empty if they cannot be read."""
         visits, hosts = _read(directory) or ({}, {})
         return cls({key: one.since for key, one in visits.items() if one.counts}, hosts)
 
@@ -60,14 +60,15 @@ class Unreached:
         return Unreached({**self.pages, **other.pages}, {**self.hosts, **other.hosts})
 
     def since(self, key: str) -> float | None:
-        """Since when a page, or a part of one, was not reached; None: it was."""
+        """The time since which a page, or a part of a page, was not reached; None if it was
+        reached."""
         page = split_part(key)[0]
         found = self.pages.get(key, self.pages.get(page, inf))
         found = min(found, self.hosts.get(origin_of(page), inf)) if self.hosts else found
         return None if found == inf else found
 
     def query(self, schema: tantivy.Schema) -> Query | None:
-        """All pages that were not reached, without a score; None: there are none."""
+        """A query for all pages that were not reached, without a score; None if there are none."""
         found: list[Query] = []
         if self.pages:
             keys = list(self.pages)
@@ -85,7 +86,8 @@ ALL_REACHED = Unreached()
 
 
 class _Mark(NamedTuple):
-    """The first and the last visit in a row that did not reach a page; ``sure``: one of `GONE`."""
+    """The first and the last visit of a row of visits that did not reach a page. ``sure``: one of
+    these visits ended in one of `GONE`."""
 
     since: float
     last: float
@@ -113,8 +115,8 @@ class UnreachedLog:
         return list(self._pages)
 
     def missed(self, key: str, outcome: str, at: float, since: float = inf) -> None:
-        """A visit at this time ended in an ``outcome`` (Kept.kind). ``since``: the time of the
-        first such visit, where it is known."""
+        """Note that a visit at this time did not reach the page, with this ``outcome`` (Kept.kind).
+        ``since``: the time of the first such visit, if it is known."""
         before = self._pages.get(key)
         first = min(at, since if before is None else before.since)  # the clock may be set back
         sure = outcome in GONE or (before is not None and before.sure)
@@ -171,7 +173,7 @@ def is_damaged(directory: Path) -> bool:
 
 
 def _read(directory: Path) -> tuple[dict[str, _Mark], dict[str, float]] | None:
-    """None if there is nothing, or it is damaged."""
+    """The content of the file; None if it is missing or damaged."""
     try:
         found = msgpack.unpackb((directory / NAME).read_bytes())
         pages = {

@@ -49,8 +49,8 @@ def stemmer_of(directory: Path) -> str | None:
 
 
 def restricted_of(directory: Path) -> tuple[str, ...] | None:
-    """Patterns of the hosts that were restricted when the link texts of an index were taken in, all
-    of them (link_access.py); None if that was not noted."""
+    """Patterns of all hosts that were restricted when the link texts of an index were collected
+    (link_access.py); None if the index does not list them."""
     noted = _meta(directory).get("restricted")
     return tuple(map(str, noted)) if isinstance(noted, list) else None
 
@@ -73,7 +73,8 @@ def _meta(directory: Path) -> dict[str, Any]:
 
 
 def open_index(directory: Path) -> tuple[tantivy.Index, str]:
-    """An existing index and its stemmer. Raises CrawlDirError for none, or another format."""
+    """Open an existing index. Returns the index and its stemmer. Raises CrawlDirError for a missing
+    index, or another format."""
     stemmer = _read_meta(directory / META_NAME)
     try:
         index = tantivy.Index.open(str(directory))

@@ -78,8 +78,9 @@ class WaitingPages:
         return self._pages.keys()
 
     def put(self, key: str, page: IndexedPage | None, *, urgent: bool = False) -> None:
-        """Let a page wait, or None to remove it. It replaces the waiting page of this key, and
-        waits no longer than that one would have; ``urgent``: not beyond the next checkpoint."""
+        """Let a page wait; None removes the page. It replaces the waiting page of this key, and
+        waits no longer than that page would have. An ``urgent`` page waits for the next checkpoint
+        at most."""
         packed = [self._packed.pack(one.fields()) for one in page.documents] if page else []
         before = self._pages.get(key)
         since = before.since if before else self._number + 1

@@ -11,6 +11,9 @@ that worked last is fetched again. Where none has worked, a URL of another class
 A view that fails while its host works is broken: its URLs wait behind all others of the host, its
 failures do not count against the host, and few of its URLs are retried.
 
+The first names of a folder are classes of their own (``/wiki/Start?do=chart``). If the URLs of two
+such classes fail, they are one view, ``/wiki/*?do=chart``, until one of its URLs works.
+
 A host without failures has no record here: a page that succeeds costs one look-up.
 The records of a host are its note ``views wiki:80``, which moves with its partition.
 """
@@ -61,9 +64,9 @@ _SOFT = frozenset({"http-503", "http-408", "timeout", "slow", "reset"})
 
 
 class ViewRecord(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. ``asked`` and ``failed`` count from the view's
-    first failure on, ``row`` the failures since its last success. ``kind`` of the last failure.
-    ``broken``: the host worked while it failed."""
+    """New fields go to the end, with a default. ``asked`` and ``failed``: requests and failures
+    since the view's first failure. ``row``: failures since its last success. ``kind``: the kind of
+    the last failure. ``broken``: the view failed while its host worked."""
 
     asked: int = 0
     failed: int = 0
@@ -74,9 +77,10 @@ class ViewRecord(msgspec.Struct, array_like=True):
 
 
 class HostViews(Note):
-    """Records of one host's views that have failed, by name. ``row``: views that failed since a
-    URL of the host worked; ``blames_host``: a failure among them was about the host; ``soft``: one
-    may have been. ``spared``: failures of broken views since then."""
+    """The failed views of one host, by name. ``row``: the views that failed since a URL of the host
+    last worked. ``blames_host``: at least one of these failures was about the host itself.
+    ``soft``: at least one of them may have been about the host. ``spared``: the failures of broken
+    views in the same time."""
 
     records: dict[str, ViewRecord] = {}
     row: set[str] = set()
@@ -86,14 +90,52 @@ class HostViews(Note):
     wants_probe: bool = False
     probe: str = ""
     """The URL that is being asked for, to see whether the host works."""
+    split: set[str] = set()
+    """Shapes that are no single view: a URL of another class worked."""
 
-    def record(self, view: str) -> ViewRecord:
+    def name_of(self, view: str) -> str:
+        """The name of the record that a class belongs to; the class if it has none."""
+        if view in self.records:
+            return view
+        return next((shape for shape in _shapes(view) if shape in self.records), view)
+
+    def record(self, view: str) -> tuple[str, ViewRecord]:
+        """The record of a class that failed, and its name. A class joins another one that fails and
+        differs in one segment of the path."""
+        view = self.name_of(view)
         found = self.records.get(view)
+        if found is None and (joined := self._join(view)):
+            return joined
         if found is None:
             if len(self.records) >= MAX_VIEWS:
                 self._drop_one()
             found = self.records[view] = ViewRecord()
-        return found
+        return view, found
+
+    def _join(self, view: str) -> tuple[str, ViewRecord] | None:
+        shapes = set(_shapes(view)) - self.split
+        for other, record in self.records.items() if shapes else ():
+            if record.row and (shape := next(filter(shapes.__contains__, _shapes(other)), "")):
+                del self.records[other]
+                self.records[shape] = record
+                if other in self.row:
+                    self.row.remove(other)
+                    self.row.add(shape)
+                return shape, record
+        return None
+
+    def worked(self, view: str) -> None:
+        """Note that a URL of a class worked."""
+        name = self.name_of(view)
+        if name != view:
+            del self.records[name]
+            self.row.discard(name)
+            if len(self.split) < MAX_VIEWS:
+                self.split.add(name)
+        elif (record := self.records.get(view)) is not None:
+            record.asked += 1
+            record.row = record.retries = 0
+            record.broken = False
 
     def _drop_one(self) -> None:
         """The oldest view that is not broken, else the oldest one."""
@@ -105,7 +147,7 @@ class HostViews(Note):
         self.probe = ""
 
     def host_works(self, but: str = "") -> None:
-        """A URL of the host worked, of another view than those that fail."""
+        """A URL of the host worked that belongs to none of the failing views."""
         for view in self.row:
             if view != but and (record := self.records.get(view)) is not None:
                 record.broken |= record.row >= BROKEN_ROW
@@ -134,6 +176,9 @@ class ViewWatch(Part):
         classes = self._traps.known(entry.host).classes
         return str(classes.of(entry.normalized))[:MAX_TEXT]
 
+    def _name_of(self, entry: QueuedUrl) -> str:
+        return self._hosts.of(entry.host).name_of(self._view_of(entry))
+
     def views_of(self, host: str) -> HostViews | None:
         """The records of a host's views; None while no view has failed."""
         return self._hosts.of(host) if host in self._failing else None
@@ -146,13 +191,9 @@ class ViewWatch(Part):
             return
         views = self._hosts.of(entry.host)
         view = self._view_of(entry)
-        if (record := views.records.get(view)) is not None:
-            record.asked += 1
-            record.row = record.retries = 0
-            record.broken = False
+        if views.row or views.name_of(view) in views.records:
             self._hosts.touch(entry.host)
-        if views.row:
-            self._hosts.touch(entry.host)
+        views.worked(view)
         views.host_works(but=view)
 
     def blame(self, lease: Lease, kind: str, retry_after: float | None) -> Blame:
@@ -161,8 +202,8 @@ class ViewWatch(Part):
         if entry is None or is_source(entry.url):
             return Blame.HOST
         self._failing.add(entry.host)
-        views, view = self._hosts.of(entry.host), self._view_of(entry)
-        record = views.record(view)
+        views = self._hosts.of(entry.host)
+        view, record = views.record(self._view_of(entry))
         record.asked += 1
         record.failed += 1
         record.row += 1
@@ -196,27 +237,27 @@ class ViewWatch(Part):
         return len(views.row) == 1 and self._has_other(entry.host, view)
 
     def _has_other(self, host: str, view: str) -> bool:
-        """Whether a URL of another view is queued; those before it are put behind it."""
+        """Whether a URL of another view is queued. The URLs before it move behind it."""
         backend, now = self._frontier.backend, self._frontier.clock()
         looked, found = list[QueuedUrl](), False
         while not found and len(looked) < LOOK_AHEAD:
             entries = backend.pop(host, now, _BATCH)
             looked += entries
-            found = any(self._view_of(entry) != view for entry in entries)
+            found = any(self._name_of(entry) != view for entry in entries)
             if len(entries) < _BATCH:
                 break
         backend.release([(entry.key, 0.0, entry.attempts) for entry in looked])
-        self._put_behind([entry for entry in looked if self._view_of(entry) == view])
+        self._put_behind([entry for entry in looked if self._name_of(entry) == view])
         return found or len(looked) >= LOOK_AHEAD
 
     # retries and order
 
     def _record_of(self, entry: QueuedUrl) -> ViewRecord | None:
         views = self.views_of(entry.host)
-        return None if views is None else views.records.get(self._view_of(entry))
+        return None if views is None else views.records.get(views.name_of(self._view_of(entry)))
 
     def gives_up(self, entry: QueuedUrl) -> bool:
-        """Whether a URL is not retried: its view is broken, and has had its retries."""
+        """Whether a URL is not retried, because its view is broken and its retries are used up."""
         record = self._record_of(entry)
         return record is not None and record.broken and record.retries >= RETRIES
 
@@ -252,8 +293,8 @@ class ViewWatch(Part):
     # probes
 
     def wants_probe(self, host: Host) -> bool:
-        """Whether to fetch a URL that worked before anything else of the host: five failures in a
-        row were of single views, or such failures have parked the host."""
+        """Whether the host's next fetch is a URL that worked before. It is if five failures in a
+        row belonged to single views, or if such failures have parked the host."""
         if host.record.host not in self._failing or not host.worked:
             return False
         views = self._hosts.of(host.record.host)
@@ -291,7 +332,7 @@ class ViewWatch(Part):
         )
 
     def _probe_ended(self, host: Host, answer: str) -> None:
-        """After the host was judged by the answer."""
+        """Note the answer to a probe. Called after the answer has judged the host."""
         name = host.record.host
         views = self._hosts.of(name)
         self._hosts.touch(name)
@@ -315,6 +356,19 @@ class ViewWatch(Part):
 
     def save(self) -> None:
         self._hosts.save()
+
+
+def _shapes(view: str) -> Iterator[str]:
+    """The class with ``*`` in place of one segment of its path.
+
+    >>> list(_shapes("/wiki/Start?do=chart"))
+    ['/*/Start?do=chart', '/wiki/*?do=chart']
+    """
+    path, mark, query = view.partition("?")
+    segments = path.split("/")
+    for at, segment in enumerate(segments):
+        if segment and not segment.startswith("*"):
+            yield "/".join([*segments[:at], "*", *segments[at + 1 :]]) + mark + query
 
 
 def views_in_words(note: bytes | None) -> Iterator[str]:
@@ -344,7 +398,9 @@ def broken_view_of(note: bytes | None, classes: UrlClasses, normalized: str) -> 
     if not note:
         return ""
     view = str(classes.of(normalized))[:MAX_TEXT]
-    record = HostViews.unpack(note).records.get(view)
+    views = HostViews.unpack(note)
+    view = views.name_of(view)
+    record = views.records.get(view)
     if record is None or not record.broken:
         return ""
     return (

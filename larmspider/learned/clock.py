@@ -30,9 +30,19 @@ class ClockJumps(msgspec.Struct, array_like=True):
 
     def saw(self, last: float, now: float) -> None:
         """The crawl last wrote its clock at ``last``, 0.0 for never. A clock that was set back
-        forgets the jumps that it took back."""
+        forgets the jumps that it took back, and the gap before.
+
+        >>> jumps = ClockJumps()
+        >>> for day, next_day in ((1, 2), (2, 367), (367, 4), (4, 370), (370, 371)):
+        ...     jumps.saw(day * DAY, next_day * DAY)
+        >>> (jumps.now_for(3 * DAY, 371 * DAY) - 3 * DAY) / DAY
+        4.0
+        """
         self.jumps = [one for one in self.jumps if one[1] <= now]
-        if not last or now <= last:
+        if now <= last:
+            self.gap = 0.0  # perhaps the jump itself, which is taken back
+            return
+        if not last:
             return
         gap, usual = now - last, 2 * self.gap
         if gap > max(LEAST_JUMP_SECS, usual):

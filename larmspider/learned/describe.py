@@ -56,8 +56,8 @@ class HostRow:
 
     @property
     def budget_left(self) -> int | None:
-        """Pages that the host's budget still allows, None without a budget; a URL in flight may
-        become a page."""
+        """The pages that the host's budget still allows; None without a budget. A URL in flight
+        counts as a page."""
         if self.rule.budget is None:
             return None
         return max(0, self.rule.budget - self.counts.stored - self.counts.leased)
@@ -137,7 +137,7 @@ _FAILURES = {
     "dns": "no address found",
     "refused": "connection refused",
     "unmounted": "a root of files is empty or not there: is the share mounted?",
-    "sign-in": "the account of the sites file is refused",
+    "sign-in": "the account of the sites file is refused, or the file has none for this server",
     "locked": "another program has locked the file",
     "offline": "the file lies in an archive",
     "timeout": "no reply in time",
@@ -164,7 +164,7 @@ def failure_in_words(reason: str) -> str:
 
 
 def trouble_of(record: HostRecord, limits: Limits) -> str:
-    """Why a host is left alone, for people; "" for one that is not.
+    """Why a host gets no requests, for people; "" if it gets requests.
 
     >>> record = HostRecord("wiki:80", state=HostState.SNOOZED, reason="refused", failures=2)
     >>> trouble_of(record, Limits())
@@ -179,7 +179,7 @@ def trouble_of(record: HostRecord, limits: Limits) -> str:
 
 
 def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) -> list[HostRow]:
-    """By a column of HOST_COLUMNS, equal ones by name."""
+    """The rows sorted by a column of HOST_COLUMNS; equal rows by name."""
     by_name = sorted(rows, key=lambda row: row.host)
     value, descending = HOST_COLUMNS[column].value, HOST_COLUMNS[column].largest_first
     return sorted(by_name, key=value, reverse=descending is not reverse)
@@ -233,7 +233,7 @@ def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Ite
 def host_row(
     reader: FrontierReader, politeness: Politeness, host: str, now: float
 ) -> HostRow | None:
-    """One host, with the operator's orders, as host_rows(); None for an unknown host."""
+    """One host with the operator's orders, in the form of host_rows(); None for an unknown host."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     data, counts = found = reader.host(host)
     if not data and not counts.discovered:

@@ -160,8 +160,9 @@ def revisits(settings: Settings, is_removed: Callable[[Forms], bool]) -> Revisit
 
 
 def strategy_name(settings: Settings) -> str:
-    """LARM_STRATEGY. Raises ConfigError for one that cannot be, or not where workers share the
-    crawl: none sees the links that the others find."""
+    """The value of LARM_STRATEGY. Raises ConfigError for an unknown strategy, and for one that
+    cannot work when workers share the crawl, because a worker does not see the links that other
+    workers find."""
     shared = options.many_workers(settings)
     accepted = [name for name, kind in STRATEGIES.items() if not (shared and kind.counts_links)]
     name = options.choice(settings, "LARM_STRATEGY", STRATEGIES)
@@ -174,7 +175,7 @@ def strategy_name(settings: Settings) -> str:
 
 
 def refresh_pattern(text: str) -> Pattern:
-    """The pattern of URLs that LARM_REFRESH is. Raises ConfigError for a word that is none."""
+    """The pattern of URLs in LARM_REFRESH. Raises ConfigError for a value that is not a pattern."""
     if re.fullmatch(r"[\w-]*", text):
         raise ConfigError(
             f"refresh={text}: expected {', '.join(REFRESH_WORDS)}, {INDEX}, or a regular expression"
@@ -211,7 +212,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def probe_secs(settings: Settings) -> float:
-    """How long the first fetch from a new host may hold up others."""
+    """The seconds for which the first fetch from a new host may delay other hosts."""
     return options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01)
 
 

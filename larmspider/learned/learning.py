@@ -40,8 +40,8 @@ from larmspider.urls.schemes import is_source
 
 
 def _is_put_back(visit: FetchRecord, listed: float) -> bool:
-    """Whether a folder lists a file with an earlier time than it had at its last visit, as
-    after an old version was put back. Rows have no seconds, and ANYWHERE is added to them."""
+    """Whether a folder lists a file with an earlier time than at its last visit, as after an old
+    version was restored. Times in lists have no seconds, and ANYWHERE is added to them."""
     known = http_time(visit.last_modified) if is_source(visit.url) else None
     return known is not None and listed - ANYWHERE.total_seconds() + 60 < known
 
@@ -165,7 +165,8 @@ class LearningFrontier(Frontier):
                 self.reschedule(host)
 
     def unlinked(self, names: Iterable[str]) -> None:
-        """No link leads to these pages any longer (exact forms of their URLs): they become due."""
+        """Make pages due to which no link leads any longer. ``names``: the exact forms of their
+        URLs."""
         self.refresh.named_no_more(self._stored(map(url_key, names)))
 
     def sitemap_read(self, url: str, names: Iterable[str]) -> int:
@@ -180,9 +181,9 @@ class LearningFrontier(Frontier):
         return len(stored)
 
     def signalled(self, pages: Iterable[tuple[str, float]], source: str) -> int:
-        """Pages that a sitemap, feed or listing names, by the exact form of their URLs, with the
-        time of their last change: those that have been visited before it are due at once, as far
-        as the source is trusted. Returns their number. 10 us each."""
+        """Take the changes that a sitemap, feed or listing names: exact forms of URLs, each with
+        the time of its last change. A page that was last visited before its change is due at once,
+        as far as the source is trusted. Returns the number of these pages. 10 us each."""
         changes: dict[bytes, float] = {}
         for exact, changed in pages:
             key = url_key(exact)

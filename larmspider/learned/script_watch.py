@@ -81,7 +81,7 @@ def noted(host: str, note: bytes | None) -> tuple[str, int, int]:
 
 
 def in_words(seen: Iterator[tuple[str, int, int]]) -> Iterator[str]:
-    """Those whose pages are made by scripts."""
+    """The hosts whose pages are made by scripts, each with its numbers of pages."""
     for host, pages, empty in seen:
         if empty and empty >= LEAST_SHARE * pages:
             yield f"{host} ({empty:,} of {counted(pages, 'page')})"

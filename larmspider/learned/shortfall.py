@@ -2,7 +2,7 @@
 
     watch.saw("wiki:80", page)          # each page that is new, after the filters
     watch.refused_by_robots("wiki:80")
-    watch.lines(["wiki:80"])            # ["wiki.example says nofollow on all 1 pages; ..."]
+    watch.lines(["wiki:80"])            # ["wiki.example says nofollow on its only page; ..."]
 
 The first pages of a host show what keeps a crawl from the rest. A host with more than FEW pages has
 no line, and costs one look-up a page after LOOKED pages. The note ``shortfall wiki:80`` has the
@@ -35,7 +35,7 @@ from larmspider.urls.signing_in import is_login_path
 
 NOTE = "shortfall {host}"
 FEW = 20
-"""A host with more stored pages has no shortfall."""
+"""A host with more stored pages, without redirects, has no shortfall."""
 LOOKED = 40
 """Pages and redirects of a host that are looked at."""
 LEAST_SHARE = 0.9
@@ -60,8 +60,8 @@ SHOWN = 10
 
 
 class Evidence(Note):
-    """Counts of a host's first answers. ``pages`` are answers 200, ``errors`` answers
-    from 400 on by status. Links count where they lead to the same host."""
+    """Counts of a host's first answers. ``pages``: answers with status 200. ``errors``: answers
+    with a status from 400 on, by status. Only links to the same host count."""
 
     pages: int = 0
     redirects: int = 0
@@ -109,10 +109,20 @@ class Evidence(Note):
     """Pages with a form and nothing that was followed."""
     markup: int = 0
     """Pages of HTML that are sent as plain text."""
+    to_login: int = 0
+    """Redirects to a login."""
+    walls: int = 0
+    """Pages that are a login, and have few links."""
 
     @property
     def answers(self) -> int:
         return self.pages + self.redirects + sum(self.errors.values())
+
+    def is_short(self, stored: int) -> bool:
+        """Whether few of the ``stored`` answers are content, by the share among the first ones:
+        each URL of a long list may lead to a login."""
+        content = self.pages - self.walls - self.shells
+        return stored * content <= FEW * (self.pages + self.redirects) or stored <= FEW
 
     def saw(self, page: Page) -> None:
         """Count a new page, whose links the filters have judged."""
@@ -141,6 +151,7 @@ class Evidence(Note):
         followed = self.followed
         self._count_links(page)
         has_links = self.followed > followed
+        self.walls += is_login and self.followed - followed <= WALL_LINKS
         self.wall_at_start &= self.pages > 1 or self.followed <= WALL_LINKS
         if is_shell(page, has_links=has_links):
             self.shells += 1
@@ -157,7 +168,9 @@ class Evidence(Note):
 
     def _redirect(self, link: Link) -> None:
         with suppress(ValueError):  # a target that is not a URL
-            self.logins += is_login_path(urlsplit(link.url).path)
+            is_login = is_login_path(urlsplit(link.url).path)
+            self.logins += is_login
+            self.to_login += is_login
         if link.rejected_by == "scope":
             self.moved += 1
             self.moved_to = self.moved_to or link.url[:MAX_EXAMPLE]
@@ -196,6 +209,7 @@ class Evidence(Note):
         if self.errors and not (self.pages or self.redirects):
             yield self._all_errors(name)
         is_walled = self.followed <= WALL_LINKS * self.answers
+        is_walled |= self.to_login + self.walls > LEAST_WALL * self.answers
         if self.logins and self.logins >= LEAST_WALL * self.answers and is_walled:
             yield (
                 f"{name} asks for a login on {_of(self.logins, self.answers, 'answer')}; login or"
@@ -209,18 +223,18 @@ class Evidence(Note):
         if self.moved and self.moved >= LEAST_WALL * self.answers:
             yield (
                 f"{name} redirects {_of(self.moved, self.answers, 'URL')} to {self.moved_to}, which"
-                " is out of scope; start there, or take that host into restrict (LARM_RESTRICT)"
+                " is out of scope; start there, or add that host to restrict (LARM_RESTRICT)"
             )
         if self.robots and self.robots >= self.pages:
             yield (
-                f"robots.txt of {name} disallows {counted(self.robots, 'URL')} of those found;"
+                f"robots.txt of {name} disallows {counted(self.robots, 'found URL')};"
                 " ROBOTSTXT_OBEY=False ignores the robots.txt of every host, so set it only where"
                 " you own all hosts of the crawl; else ask the owner to allow this crawler"
             )
         if self.shells and (self.shell_at_start or self.shells >= LEAST_WALL * self.pages):
             yield (
-                f"{name} needs JavaScript on {_of(self.shells, self.pages, 'page')}, which have no"
-                " text and no links without it; render = true in LARM_SITES_FILE runs it"
+                f"{name} needs JavaScript on {_of(self.shells, self.pages, 'page')}: without it"
+                " there is no text and no link; render = true in LARM_SITES_FILE runs it"
             )
         if self.nofollow_links and self.nofollow >= most:
             yield (
@@ -288,7 +302,7 @@ class Evidence(Note):
         if self.outside:
             yield (
                 f"{name} has no link to itself, and {counted(self.outside, 'link')} out of scope,"
-                f" such as {self.outside_at}; start there as well, or take that host into restrict"
+                f" such as {self.outside_at}; start there as well, or add that host to restrict"
                 " (LARM_RESTRICT)"
             )
         if self.scripted >= most:
@@ -373,7 +387,9 @@ def _advice(kind: str) -> str:
 
 
 def _of(number: int, whole: int, what: str) -> str:
-    """``all 3 pages``, ``2 of 3 pages``"""
+    """``all 3 pages``, ``its only page``, ``2 of 3 pages``"""
+    if number >= whole == 1:
+        return f"its only {what}"
     if number >= whole:
         return f"all {number:,} {what}s"
     return f"{number:,} of {counted(whole, what)}"
@@ -439,7 +455,8 @@ def shortfalls(
     """A sentence for each host of which little is stored: its name, stored pages, and note.
     ``restrict``: whether the scope is a pattern."""
     for host, stored, note in hosts:
-        if note and stored <= FEW:
-            name = host.removesuffix(":80").removesuffix(":443")
-            if reason := Evidence.unpack(note).reason(name, restrict=restrict):
-                yield printable(reason)
+        if not note or not (evidence := Evidence.unpack(note)).is_short(stored):
+            continue
+        name = host.removesuffix(":80").removesuffix(":443")
+        if reason := evidence.reason(name, restrict=restrict):
+            yield printable(reason)

@@ -58,9 +58,10 @@ ROBOTS = "robots.txt"
 class Source(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. ``how`` it was found: ``robots.txt``, ``robots.txt
     of`` another host, ``guess``, ``feed`` or the URL of an index. ``answer``: an HTTP status, a
-    kind of failure, or what was wrong with the document. ``changed``: by its index, ``depth``: of
-    indexes above it. ``true`` and ``false``: pages that it named as changed. ``missing`` and
-    ``there``: pages that it stopped naming, by what their visits found."""
+    kind of failure, or what was wrong with the document. ``changed``: the time of its last change
+    according to its index. ``depth``: the number of indexes above it. ``true`` and ``false``: pages
+    that it rightly and wrongly named as changed. ``missing`` and ``there``: pages that it stopped
+    naming, and that visits then did not find, or found."""
 
     url: str
     how: str = ""
@@ -87,7 +88,7 @@ class Source(msgspec.Struct, array_like=True):
         return (self.true + PRIOR) / (self.true + self.false + 2 * PRIOR)
 
     def due(self) -> float:
-        """When it is asked next."""
+        """When the source is fetched next."""
         if not self.time:
             return 0.0
         if self.depth and self.changed and self.changed <= self.time and self.answer == "200":
@@ -112,7 +113,7 @@ class Named(Note):
 
 
 class Sources(Part):
-    """The sources of all hosts. Where ``is_on`` is False no source is asked."""
+    """The sources of all hosts. If ``is_on`` is False, no source is fetched."""
 
     def __init__(
         self, notes: NotesMemory, clock: Callable[[], float], *, is_on: bool = True
@@ -178,8 +179,8 @@ class Sources(Part):
         return self.next_fetch(host.record.host, now, allowed)
 
     def next_fetch(self, host: str, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
-        """The source to fetch now; the next one follows after it has ended. Sources that robots.txt
-        neither allows nor names are passed over."""
+        """The source to fetch now; the next one follows after it has ended. A source that
+        robots.txt neither allows nor names is skipped."""
         at = self.next_time(host)
         if at is None or at > now:
             return None
@@ -238,8 +239,8 @@ class Sources(Part):
             self._signalled.setdefault(key, (host, url))
 
     def dropped(self, keys: Iterable[bytes], url: str) -> Source | None:
-        """A source has stopped naming these stored pages. Returns the source if it did so too often
-        for pages that are there: then it makes none due."""
+        """A source has stopped naming these stored pages. If it too often stopped naming pages that
+        were still there, it makes no page due, and the source is returned."""
         host = host_of(url)
         for key in keys:
             if len(self._dropped) >= MAX_SIGNALLED:
@@ -260,7 +261,7 @@ class Sources(Part):
         self._hosts.touch(host)
 
     def judged(self, key: bytes, *, changed: bool) -> None:
-        """A page was visited again: the source that named it as changed was right, or not."""
+        """A page was visited again. Note whether the source was right that named it as changed."""
         host, url = self._signalled.pop(key, ("", ""))
         source = self._hosts.of(host).sources.get(url) if host else None
         if source is None:
@@ -274,8 +275,8 @@ class Sources(Part):
         self._hosts.touch(host)
 
     def named(self, url: str, keys: Iterable[bytes]) -> list[bytes]:
-        """A sitemap names the pages with these keys. Returns those that it named at the reading
-        before, and that no sitemap of its host names now."""
+        """A sitemap names the pages with these keys. Returns the keys that its previous version
+        named, and that no sitemap of its host names now."""
         host = host_of(url)
         if url not in self._hosts.of(host).sources:
             return []

@@ -152,7 +152,7 @@ class AcknowledgeMiddleware(WithScheduler):
 
 
 def _leased(response: Response | Failure | None) -> Request | None:
-    """The Request behind a response or failure, if its lease is still out."""
+    """The Request of a response or failure, if its lease has not ended."""
     request: Request | None = getattr(response, "request", None)
     return request if lease_of(request) is not None else None
 

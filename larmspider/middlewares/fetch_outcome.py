@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class AnswersMiddleware(WithScheduler):
-    """Tells the frontier how each fetch went; requests without a lease pass."""
+    """Tells the frontier the result of each fetch. Requests without a lease are left alone."""
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         lease = lease_of(request)

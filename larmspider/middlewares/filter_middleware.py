@@ -120,8 +120,9 @@ class FilterMiddleware:
                 logger.warning("Seed refused: %s (%s: %s)", url, self.filter.name, reason)
 
     def stand_in_row(self) -> None:
-        """The last of several adjacent filters runs all of them, so that an item passes one
-        generator in place of two for each: with 11 filters this saves 25 us a page."""
+        """Let the last of several adjacent filters run all of them. An item then passes one
+        generator, instead of two generators for each filter. With 11 filters this saves 25 us a
+        page."""
         assert self.crawler is not None
         manager = self.crawler.engine.scraper.spidermw
         chain = manager.middlewares[::-1]
@@ -174,7 +175,8 @@ class FilterMiddleware:
         return _not_rejected(links) if marked else links
 
     def _normalize_links(self, links: list[Link]) -> tuple[list[Link], int]:
-        """The links with a canonical form, which is set, and the number of links without."""
+        """Set the canonical forms of links. Returns the links that have one, and the number of
+        links that have none."""
         forms, found, rejected = self.forms, [], 0
         for link in links:
             try:
@@ -188,7 +190,8 @@ class FilterMiddleware:
         return found, rejected
 
     def reasons(self, links: Sequence[Link], page: Page) -> list[str | None]:
-        """Why each link is rejected, None if it is not; an error of the filter rejects."""
+        """Why each link is rejected; None for a link that passes. If the filter raises, the link is
+        rejected."""
         try:
             reasons = self.filter.reject_links(links, page)
             if len(reasons) == len(links):

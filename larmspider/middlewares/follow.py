@@ -134,7 +134,8 @@ class FollowMiddleware:
         return links
 
     def _is_queueable(self, links: Sequence[Link], page: Page) -> bool:
-        """A redirect between two spellings of a page has a key of its own, which Requests get."""
+        """Whether a link can be queued without a Request. A redirect between two spellings of a
+        page cannot: it needs a key of its own, which only Requests have."""
         if self.passes_engine:
             return False
         here = page.exact or page.normalized

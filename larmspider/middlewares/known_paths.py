@@ -104,7 +104,7 @@ class KnownPathsFilter(UrlFilter):
         return reasons
 
     def reject_link(self, link: Link, page: Page) -> str | None:
-        """As reject_links(), but the link stays as it is."""
+        """The verdict of reject_links() for one link, which stays unchanged."""
         assert link.normalized is not None
         if (reason := self.reject_reason(link.normalized)) is not None:
             return reason

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LanguageFilter(UrlFilter):
-    """Rejects the links of pages that are in none of ``languages``, if there are any."""
+    """Rejects the links of pages that are in none of ``languages``, if any are set."""
 
     name = "language"
 

@@ -41,8 +41,8 @@ _ALWAYS = (FetchKind.ROBOTS, FetchKind.LOGIN)
 
 
 class LastCheckMiddleware:
-    """Refuses a request out of scope. Those for robots.txt and of a login pass; of a sitemap or
-    feed it is asked only whether its URL acts."""
+    """Refuses a request out of scope. Requests for robots.txt and for a login pass. A request for a
+    sitemap or feed is refused only if its URL acts."""
 
     def __init__(
         self,

@@ -41,12 +41,12 @@ from larmspider.extraction.texts.fingerprint import (
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
-from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.learned.deletes.error_pages import ONCE_MORE, Wait
-from larmspider.learned.deletes.moves import is_gone, is_seen_since, same_place
+from larmspider.learned.deletes.moves import is_gone, is_seen_since
 from larmspider.learned.deletes.table import DAY, Observation, observation_of
 from larmspider.learned.revisits.validators import modified_at
 from larmspider.middlewares.acknowledge import visit_of_page
@@ -54,6 +54,7 @@ from larmspider.requests import BLOB, link_request
 from larmspider.scheduler.leases import give_back, lease_of
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 from larmspider.urls.normalizer import forms_from_settings
+from larmspider.urls.signing_in import is_login_path
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.restricted import restricted_of_run
 
@@ -84,7 +85,7 @@ MANY = 3
 
 
 def visit_of(request: Request | None) -> FetchRecord | None:
-    """The record of a URL before this Request visited it again; None for a new URL."""
+    """The record of a URL before this Request revisited it; None for a new URL."""
     lease = lease_of(request)
     return lease.entry.visit if lease is not None and lease.entry is not None else None
 
@@ -109,7 +110,7 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
 
 
 def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
-    """A Kept for a response, or for a Request that had none."""
+    """A Kept for a response, or for a Request without a response."""
     meta, answer = seen.meta, seen if isinstance(seen, Response) else None
     blob = meta.get(BLOB)
     return Kept(
@@ -228,7 +229,7 @@ class RevisitsMiddleware(WithScheduler):
         return page
 
     async def _tell_language(self, page: Page) -> bool:
-        """False if the crawl is being stopped."""
+        """Set the language of a page. Returns False if the crawl is being stopped."""
         languages: Languages | None = getattr(self.crawler.spider, "late_languages", None)
         if languages is not None and page.status == 200:
             try:
@@ -243,7 +244,8 @@ class RevisitsMiddleware(WithScheduler):
 
 
 class _Judge:
-    """One answer to a revisit; ``for_all``: everybody may see the pages of the host."""
+    """Judges one answer to a revisit. ``for_all``: whether every user may see the pages of the
+    host."""
 
     def __init__(
         self, refresh: Revisiting, lease: Lease, response: Response, *, for_all: bool = True
@@ -280,7 +282,7 @@ class _Judge:
         )
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
-        """The items for the stores; none if the page needs a second look."""
+        """The items for the stores; empty if the page has to be fetched once more."""
         is_second = self.entry.key in self.refresh.looks
         first = self.refresh.looks.pop(self.entry.key, None)
         if isinstance(item, Kept):
@@ -316,7 +318,12 @@ class _Judge:
         if decision.delete and removed is None:
             target = self.target if seen is Observation.MOVED else ""
             removed = self.refresh.delete(
-                self.entry, seen, decision.reason, self.now, target=target
+                self.entry,
+                seen,
+                decision.reason,
+                self.now,
+                target=target,
+                outside=isinstance(item, Page) and _is_outside(item),
             )
         if seen is Observation.MOVED and isinstance(item, Page):
             self._follow(item, confirmed=decision.delete)
@@ -481,21 +488,27 @@ class _Judge:
             return self._led_nowhere(there)
         pages = self.refresh.pages_at(self.entry, target, MANY)
         is_root = target.endswith("://" + target.split("/")[2] + "/")
-        if is_root and same_place(self.refresh.exact_of(self.entry), target):
-            is_root = False  # the host has moved
-        many = pages >= MANY or is_root
+        many = pages >= MANY or (is_root and not self._is_start_of(target))
         since = self.visit.missing_since or self.now
         if there is not None and not many and not is_seen_since(there, since):
             self.refresh.look_at(target)
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
 
+    def _is_start_of(self, root: str) -> bool:
+        """Whether the page may have moved to the root of a host, as the start page of its own host
+        or of a folder that has a host of its own now. Other pages that lead there are gone."""
+        exact = self.refresh.exact_of(self.entry)
+        is_folder = urlsplit(exact).path.endswith("/") and host_of(exact) != host_of(root)
+        return is_folder or self.visit.depth == 0
+
     def _led_nowhere(self, there: FetchRecord) -> Observation:
         """The observation for a redirect to a missing page. A visit to the target counts if it was
-        within FRESH_SECS, or after the last visit to the page; an older visit is repeated."""
+        within FRESH_SECS, or in the run of the last visit to the page, or after it; an older visit
+        is repeated."""
         is_fresh = 0 <= self.now - there.time <= FRESH_SECS
         if not is_fresh:
             self.refresh.look_at(self.target)
-        is_seen = is_fresh or self.visit.time <= there.time <= self.now
+        is_seen = is_fresh or (there.time <= self.now and is_seen_since(there, self.visit.time))
         return Observation.MISSING if is_seen else Observation.FAILED
 
 
@@ -506,8 +519,15 @@ def _redirect_in(page: Page) -> str:
     return next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
 
 
+def _is_outside(page: Page) -> bool:
+    """Whether the page redirects to a URL that is out of scope."""
+    return any(link.type == REDIRECT and link.rejected_by == "scope" for link in page.links)
+
+
 def _is_login(path: str) -> bool:
-    """Whether a path names a login, as ``/users/sign_in`` and ``/login.php`` do."""
+    """Whether a path names a login, as ``/users/sign_in``, ``/sso/start`` and ``/anmelden`` do."""
+    if is_login_path(path):
+        return True
     names = (part.partition(".")[0] for part in path.lower().split("/"))
     return any(name.replace("-", "").replace("_", "") in _LOGINS for name in names)
 
@@ -518,8 +538,8 @@ def _was_hidden(visit: FetchRecord) -> bool:
 
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
-    """The items for the stores if a revisit had no response: the page stays, and leaves only if
-    robots.txt demands it. The URL's end is in the lease."""
+    """The items for the stores if a revisit had no response. The page stays, unless robots.txt
+    demands its removal. The lease holds the final state of the URL."""
     scheduler, lease = scheduler_of(crawler), lease_of(request)
     assert scheduler is not None
     assert lease is not None

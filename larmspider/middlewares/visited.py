@@ -122,7 +122,8 @@ class _Rings:
         self._leads: OrderedDict[str, str] = OrderedDict()
 
     def closed_by(self, link: Link, page: Page) -> list[str] | None:
-        """The URLs of the ring from ``page`` to ``page``; None if this redirect closes no ring."""
+        """The URLs of the redirect loop from ``page`` to ``page``; None if this redirect closes no
+        loop."""
         if link.url == page.url:
             return [page.url, page.url]
         if page.link_type == REDIRECT and page.from_page == link.url:

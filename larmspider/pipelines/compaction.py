@@ -1,8 +1,8 @@
 """Completes a compaction: the files that `scrapy compact` wrote take the place of the others.
 
-crawl/compact.py writes them into the folder compact.new, whose rename to compact.done says that
-they are complete. This module finishes the move, however often it is interrupted, also at the start
-of a crawl; the stores' positions follow.
+crawl/compact.py writes them into the folder compact.new. Once they are complete, it renames the
+folder to compact.done. This module finishes the move, however often it is interrupted, also at the
+start of a crawl; the stores' positions follow.
 """
 
 from __future__ import annotations

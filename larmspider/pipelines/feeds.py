@@ -65,7 +65,7 @@ def _as_text(name: str, value: Any) -> tuple[str, Any]:
 
 
 class _FeedItems:
-    """Runs before one of Scrapy's exporters, which gets `feed_item`."""
+    """Converts each item by `feed_item` for one of Scrapy's exporters."""
 
     def __init__(self, file: BytesIO, *, bodies: bool = False, **kwargs: Any) -> None:
         super().__init__(file, **kwargs)  # type: ignore[call-arg]

@@ -45,7 +45,7 @@ class LinkLogPipeline(LogStore):
     def __init__(
         self, directory: Path, counters: StatsCollector, *, every_link: bool = False
     ) -> None:
-        """``every_link``: one that a page repeats is written again."""
+        """``every_link``: a link that a page repeats is written each time."""
         super().__init__(directory)
         self.counters = counters
         self.every_link = every_link

@@ -4,7 +4,8 @@ pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing 
 blobs/0-2fd4e1c6..., blobs/1-...      bodies that are too large for these, each once
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
 
-Of several lines of a URL the last counts. One with status 0 says that the page was removed.
+If a URL has several lines, the last one counts. A line with status 0 says that the page was
+removed.
 
 With LARM_BODIES=warc the bodies lie in the files of WarcPipeline: page file -1 is the WARC file
 with number 0, -2 the next one, and the offset is the record's. Page file BLOBS is the folder

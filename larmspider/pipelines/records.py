@@ -102,11 +102,11 @@ class RecordLog:
         return b"%d" % self._file.flush()
 
     def sync(self) -> None:
-        """As AppendFile.sync()."""
+        """See AppendFile.sync()."""
         self._file.sync()
 
     def close(self) -> None:
-        """As AppendFile.close()."""
+        """See AppendFile.close()."""
         self._file.close()
 
 
@@ -152,14 +152,14 @@ def clean(field: str) -> str:
 
 
 class AppendFile:
-    """A file that is appended to; ``end`` is its length in bytes, buffered ones included.
+    """A file that grows at its end. ``end`` is its length in bytes, including buffered bytes.
 
     When the disk is full, Python's close() drops the buffer, and the file looks whole.
     Here a failure is kept, so that no later flush() names a position for a checkpoint to commit.
     """
 
     def __init__(self, path: Path, *, summed: bool = False) -> None:
-        """``summed``: checksums of what it holds are kept beside it (checksums.py)."""
+        """``summed``: keep checksums of the content beside the file (checksums.py)."""
         self.path = path
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
@@ -289,8 +289,9 @@ class FramedFile(AppendFile):
 
 
 def open_appending(path: Path, *, compressed: bool, summed: bool = False) -> AppendFile:
-    """The file in the form that it has; ``compressed`` says how a new one begins. Frames have
-    checksums of their own, ``summed`` gives another file its own."""
+    """Open a file for appending in its present form, compressed or not. ``compressed``: the form of
+    a new file. A compressed file has its own checksums; ``summed`` gives checksums to an
+    uncompressed one."""
     there = present(path)
     if there == path and not (compressed and stored_size(path, missing=0) == 0):
         return AppendFile(path, summed=summed)

@@ -182,8 +182,8 @@ def fetches_in(path: Path) -> Mapping[int, Fetched]:
 def link_texts(
     directory: Path, forms: FormsOf, access: LinkAccess
 ) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Each page, by exact form, with the exact targets and texts of its links, by links.log, if
-    ``access`` lets them be indexed. The last of several versions comes last."""
+    """Each page of links.log by its exact form, with the exact targets and the texts of its links,
+    as far as ``access`` lets them be indexed. The last of several versions comes last."""
     for url, links in _links_by_page(directory):
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):

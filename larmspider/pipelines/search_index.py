@@ -353,8 +353,9 @@ class SearchIndexPipeline(Store):
         self._writer.add_anchors(name, ())
 
     def flush(self) -> bytes:
-        """How many pages the index was given: it cannot go back, but knows which ones came after.
-        Raises the first CrawlDirError again, since which pages may be missing."""
+        """The position: the number of pages that the index was given. The index cannot go back, but
+        it knows which pages came later. Raises the first CrawlDirError again, because pages may be
+        missing since then."""
         if self._failure is not None:
             raise self._failure
         return b"%s %d" % (_EXISTS, self._ahead.checkpoint())
@@ -385,7 +386,7 @@ class SearchIndexPipeline(Store):
         self.flush()
 
     def _ask_unreached(self) -> None:
-        """Which hosts do not answer, and whose pages are another worker's now."""
+        """Ask which hosts do not answer, and which hosts' pages belong to another worker now."""
         if self._marks is not None:
             for hosts, left in self._unreached(self._marks.keys):
                 self._marks.set_hosts(hosts)
@@ -438,8 +439,8 @@ class SearchIndexPipeline(Store):
 
 
 class _Ahead:
-    """A file with the names of the pages that the index was given since the last checkpoint but
-    one, each with its number: the index may have them when the crawl, after a crash, has not."""
+    """A file that names the pages that the index was given since the last checkpoint but one, each
+    with its number. After a crash the index may have these pages although the crawl does not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -469,7 +470,7 @@ class _Ahead:
         return self._number
 
     def write(self) -> None:
-        """Before the index commits; in any thread."""
+        """Write the file. Called before the index commits, in any thread."""
         number = self._number
         if self._written != number:
             replace_file(self._path, msgpack.packb(self._names[:]))

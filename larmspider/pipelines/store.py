@@ -56,12 +56,11 @@ _MAX_SECS = 253_402_300_800
 
 
 class Store(ABC):
-    """Base of all stores. A subclass names the fields it needs and writes a Page.
-
-    Other items (dict, scrapy.Item, attrs, dataclass, pydantic) are read through itemadapter. A
-    missing field takes Page's default, unless it is in ``needs``: then the item passes this store
-    and goes on to the next, and to the feeds; it is counted. ``write`` raises DropItem to refuse a
-    page, which no store behind gets.
+    """Base of all stores. A subclass names the fields that it needs, and writes a Page. Other items
+    (dict, scrapy.Item, attrs, dataclass, pydantic) are read through itemadapter. A missing field
+    gets Page's default. If a field in ``needs`` is missing, this store skips and counts the item;
+    later stores and feeds get it. ``write`` raises DropItem to refuse a page; later stores do not
+    get it.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
@@ -92,7 +91,7 @@ class Store(ABC):
     @classmethod
     @abstractmethod
     def build(cls, crawler: Crawler) -> Self:
-        """The store by the settings, which are checked here; opens nothing."""
+        """Make the store from the settings, and check them. Opens no file."""
 
     def open_spider(self) -> Coroutine[Any, Any, None] | None:
         """Open files."""
@@ -110,14 +109,13 @@ class Store(ABC):
         """Record a URL without a response."""
 
     def kept(self, kept: Kept) -> None:  # noqa: B027 - nothing that is stored has changed
-        """Record a visit after which the page that is stored stays as it is."""
+        """Record a visit after which the stored page stays unchanged."""
 
     def remove(self, removed: Removed) -> None:  # noqa: B027 - a store may have nothing of it
         """Let a page no longer count; data that was written for it may stay."""
 
     def requisite(self, page: Page) -> None:  # noqa: B027 - most stores are for pages
-        """Store an image, a style or a script of a page, which is not a page itself; where
-        ``keeps_requisites`` is True."""
+        """Store an image, a style or a script of a page. Called if ``keeps_requisites`` is True."""
 
     def flush(self) -> bytes:
         """Hand all written data to the operating system, and return the position by which
@@ -233,7 +231,7 @@ async def _after_a_turn(item: Page) -> Page:
 
 
 def _types_of(empty: Page | Link) -> dict[str, type]:
-    """By field; None stands for an unknown string."""
+    """The types of each field; None stands for an unknown string."""
     values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
     return {
         name: str if value is None else type(value)
@@ -246,7 +244,7 @@ _FIELD_TYPES, _LINK_TYPES = _types_of(Page("")), _types_of(Link(""))
 
 
 def as_page(item: Any, needs: Iterable[str]) -> Page:
-    """A foreign item as a Page. Raises MissingFieldError when it lacks one of ``needs``."""
+    """A foreign item as a Page. Raises MissingFieldError if it lacks a field of ``needs``."""
     found = {name: value for name, value in ItemAdapter(item).items() if value is not None}
     for name in needs:
         if name not in found:

@@ -78,10 +78,10 @@ class CrawlReport:
 
     ``results`` by HTTP status or word, the most frequent first. ``hosts``: the hosts with most
     stored pages of ``hosts_in_all``; ``languages``: their pages by language, as far as it is known.
-    ``unread``: documents that were read in part or not at all, by items.Outcome; each visit counts
-    again. ``refused_whole``: all refused links were looked at. ``visits`` again, by observation,
-    took ``requests`` and ``saved`` others. All requests of refreshes are in
-    ``requests_by_purpose``.
+    ``unread``: documents that were read in part or not at all, by items.Outcome; each visit counts.
+    ``refused_whole``: whether all refused links were checked. ``visits``: revisits by observation.
+    They took ``requests``, and ``saved`` is the number of requests that were not needed.
+    ``requests_by_purpose``: all requests of refreshes.
     """
 
     condition: RunState

@@ -43,9 +43,9 @@ def last_records(
     limit_bytes: int = TAIL_BYTES,
     end: int | None = None,
 ) -> Iterator[list[str]]:
-    """Records in the last ``limit_bytes`` of a log whose line holds ``needle``, the last first.
-    Reads 2 MB, some 10,000 fetches, in 5 ms. ``end``: where the log counts as ended; None: where
-    the file ends."""
+    """Records whose line holds ``needle``, in the last ``limit_bytes`` of a log. The last record
+    comes first. Reads 2 MB, some 10,000 fetches, in 5 ms. ``end``: where the log counts as ended;
+    None: where the file ends."""
     for line in last_lines(path, limit_bytes, end):
         if needle in line:
             fields = line.decode("utf-8", "replace").split("\t")
@@ -185,8 +185,8 @@ MAX_DIGESTS = 2_000_000
 
 @dataclass(slots=True)
 class Documents:
-    """The stored pages. ``of_failed``: how many more the page files have, the last answers of URLs
-    that failed, with ``of_failed_bytes``."""
+    """The stored pages. ``of_failed``: the number of further bodies in the page files, which are
+    the last answers of failed URLs. ``of_failed_bytes``: their size."""
 
     count: int = 0
     bytes: int = 0
@@ -254,7 +254,8 @@ class DuplicateGroup:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """``urls`` beyond the first one of each content; ``whole``: all were compared."""
+    """``urls``: the number of URLs beyond the first one of each content. ``whole``: whether all
+    pages were compared."""
 
     urls: int
     groups: Sequence[DuplicateGroup]

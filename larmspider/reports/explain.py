@@ -102,7 +102,7 @@ class Explanation:
 
     @property
     def visited(self) -> bool:
-        """Whether the URL was queued or fetched, which decides for the filter ``visited``."""
+        """Whether the URL was queued or fetched; the filter ``visited`` judges by this."""
         return bool(self.fetched or self.stored or self.state != "unknown")
 
     @property

@@ -86,7 +86,8 @@ WIDEST = 300
 
 @dataclass(frozen=True, slots=True)
 class RobotsLine:
-    """``ours``: the line names us, or is a rule for us. ``decides``: about the URL asked for."""
+    """``ours``: the line names this crawler, or is a rule for it. ``decides``: the line decides
+    about the requested URL."""
 
     number: int
     text: str
@@ -234,7 +235,7 @@ def host_page(
 
 
 def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[LoggedFetch]:
-    """The last fetches of a host, if they are among the last 10,000 or so of all."""
+    """The last fetches of a host, among the last 10,000 or so fetches of the crawl."""
     needle = host.rpartition(":")[0].encode()
     found: list[LoggedFetch] = []
     for fields in last_fetches(crawl, b"//" + needle):

@@ -50,7 +50,7 @@ def link_faults(crawl: CrawlDir) -> list[BrokenLink]:
 
 
 def bad_hrefs(crawl: CrawlDir) -> list[BrokenLink]:
-    """Links that begin as a URL, and are none, as `http://[wiki`."""
+    """Links that begin like a URL but are not one, such as `http://[wiki`."""
     found: dict[str, _Pages] = {}
     for fields in _records(crawl, "", 2):
         page, url, anchor = fields[0], fields[1], fields[4]
@@ -211,7 +211,7 @@ class Fragments:
 
 
 def _without_scripts(markup: bytes) -> bytes:
-    """Without comments, scripts and styles. Linear."""
+    """The markup without comments, scripts and styles. Takes linear time."""
     for begin, end in ((b"<!--", b"-->"), (b"<script", b"</script"), (b"<style", b"</style")):
         pieces, at = [], 0
         while (start := markup.find(begin, at)) >= 0:

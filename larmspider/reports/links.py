@@ -42,9 +42,8 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """``into`` are the first of ``total_in`` pages that are known to link here.
-
-    ``more_in``, ``more_out``: there are more, or may be (``cut_short``: the time was up).
+    """``into``: the first of the ``total_in`` pages that are known to link here. ``more_in``,
+    ``more_out``: whether there are, or may be, more. ``cut_short``: the search ran out of time.
     """
 
     into: Sequence[Neighbour]
@@ -91,7 +90,8 @@ ROUNDS = 150
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host; ``links`` lead there, ``radius`` in units of the picture."""
+    """A host in the picture. ``links``: the number of links to it. ``radius``: in units of the
+    picture."""
 
     host: str
     links: int
@@ -294,8 +294,8 @@ def broken_links(
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A merged URL: the page of ``same_as`` is its page, by ``rules``; ``why`` in words. ``held``:
-    until a trial has a verdict."""
+    """A merged URL. ``same_as``: the URL with the same page, by ``rules``. ``why``: the reason in
+    words. ``held``: it waits until a trial has a verdict."""
 
     url: str
     same_as: str

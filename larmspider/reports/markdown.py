@@ -101,8 +101,8 @@ def within(parts: Sequence[Part], anchor: str) -> list[Part]:
 
 
 class Window(NamedTuple):
-    """Some of the parts, the last one cut off. ``next`` is the place of the character behind, None
-    at the end; ``whole`` is the length of all parts, with the gaps between."""
+    """Some of the parts; the last one may be cut off. ``next``: the place of the next character,
+    None at the end. ``whole``: the length of all parts, including the gaps between them."""
 
     parts: list[Part]
     next: int | None
@@ -110,7 +110,8 @@ class Window(NamedTuple):
 
 
 def window(parts: Sequence[Part], start: int, most: int) -> Window:
-    """``most`` characters from ``start`` on; less where a line or a word ends shortly before."""
+    """At most ``most`` characters from ``start`` on. The window ends earlier if a line or a word
+    ends shortly before."""
     whole = sum(len(part.text) for part in parts) + len(GAP) * max(0, len(parts) - 1)
     found, at, last = list[Part](), 0, start + most
     for part in parts:
@@ -126,7 +127,7 @@ def window(parts: Sequence[Part], start: int, most: int) -> Window:
 
 
 def _break(text: str) -> int:
-    """Where a text that is too long is cut."""
+    """The place at which a text that is too long is cut."""
     for mark in ("\n", " "):
         if (place := text.rfind(mark, len(text) - _NEAR)) >= 0:
             return place + 1

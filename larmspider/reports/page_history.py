@@ -45,8 +45,8 @@ class Notes(Protocol):
 
 
 def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterator[str]:
-    """Removals of a page, its old URLs, the move of its host, and why it stays though it is not as
-    it was; a line each."""
+    """A line for each removal of a page, for each of its old URLs, for the move of its host, and
+    for the reason why it stays although its last visit did not find it unchanged."""
     left, was = _removals(crawl, exact)
     yield from (f"left the search {when}: {_plain(reason)}" for when, reason in left[-MAX_TIMES:])
     if left and crawl.stored(exact) is not None:
@@ -71,17 +71,18 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
         if left and url_key(url) == key:
             again = utc(at + GONE_AGAIN_SECS)[:10]
             yield f"requested once more by the first refresh after {again}, because it may return"
+    kept = HostDeletes.unpack(notes.note(note_of(host)))
+    waiting = kept.waiting.get(key)
+    page = waiting or kept.undecided.get(key)
     approved = [approved_in(part.path).get(host, {}) for part in crawl.parts]
-    if any(key in keys for keys in approved):
+    # the next run drops the approvals of pages that are back or have left
+    if page is not None and any(keys.get(key) in (0.0, page.since) for keys in approved):
         yield "removal approved: the next refresh visits it, and removes it if nothing has changed"
-    elif any(WHOLE_HOST in keys for keys in approved):
+    elif any(WHOLE_HOST in keys for keys in approved) and crawl.stored(exact) is not None:
         yield (
             "removal approved with all pages of its host, if the host does not"
             " answer the next refresh"
         )
-    kept = HostDeletes.unpack(notes.note(note_of(host)))
-    waiting = kept.waiting.get(key)
-    page = waiting or kept.undecided.get(key)
     if page is not None:
         why = waiting.why if waiting is not None else why_it_stays(page)
         yield f"different since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"

@@ -46,9 +46,9 @@ _CHARSETS = (
 def charset_as_read(body: bytes, mime: str, text: str) -> str:
     """The charset in which the crawl read a page where only the header named it.
 
-    No log keeps the header, but title and text of the page are known: of all charsets the one in
-    which most words of ``text`` that are not ASCII stand in ``body``. The charset that the body
-    itself names is kept unless another has more of them.
+    No log keeps the header, but title and text of the page are known. The result is the charset in
+    which ``body`` has most of the non-ASCII words of ``text``. The charset that the body itself
+    names wins ties.
 
     >>> charset_as_read(b"\\xf0\\xd2\\xc9\\xd7\\xc5\\xd4", "text/plain", "Привет")
     'koi8-r'
@@ -105,10 +105,10 @@ _SKIPPED = HIDDEN | {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a text: a heading, a paragraph, or as it stands (``pre``). ``page`` of a document
-    begins with it; 0: none does. ``level``: of a heading, 1 to 6; else the number of lists around
-    the piece. ``mark``: a list item begins with it (``-``, ``3.``). ``anchor`` leads to a heading,
-    "" if none does."""
+    """A piece of a text: a heading, a paragraph, or preformatted text (``pre``). ``page``: the
+    number of the document's page that begins here, 0 for none. ``level``: 1 to 6 for a heading;
+    else the number of lists around the piece. ``mark``: the mark of a list item (``-``, ``3.``).
+    ``anchor``: the anchor of a heading, "" for none."""
 
     kind: str
     text: str
@@ -119,7 +119,7 @@ class Block:
 
 
 def shown_blocks(blocks: Iterable[Block]) -> tuple[list[Block], bool]:
-    """The first ones, `SHOWN_CHARS` long, and whether these are all."""
+    """The first blocks, up to `SHOWN_CHARS` characters, and whether these are all blocks."""
     shown, left = list[Block](), SHOWN_CHARS
     for block in blocks:
         if left <= 0:
@@ -205,7 +205,7 @@ def text_blocks(text: str) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCopy:
-    """An answer. ``cut``: more is stored than is shown."""
+    """An answer. ``cut``: whether more is stored than is shown."""
 
     body: bytes
     content_type: str

@@ -67,8 +67,8 @@ _NO_LINE = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A page that was not new; ``repeats`` is a URL that says the same, or its answer, or how its
-    text begins."""
+    """A page that was not new. ``repeats``: a URL with the same text, or the answer to its request,
+    or the beginning of its text."""
 
     url: str
     found_on: str
@@ -137,8 +137,8 @@ def _sample(url: str, found_on: str, crawl: CrawlDir, searcher: Searcher | None)
 
 
 def _like(document: Document, found_on: str, crawl: CrawlDir, searcher: Searcher) -> str:
-    """The page that leads to a page without copies, if it says nearly all of its text; else how the
-    text begins."""
+    """For a page without copies: the page that links to it, if that page has nearly all of its
+    text; else the beginning of its text."""
     said = _rows(document)
     before = searcher.get(crawl.forms(found_on).exact) if found_on else None
     if said and before is not None and len(said - _rows(before)) < NEW * len(said):
@@ -243,7 +243,7 @@ class _Rules:
         return any(one is record for one in self._traps.find(url, 0).records)
 
     def _expressions(self, of: UrlClass, urls: list[str]) -> Iterator[str]:
-        """Expressions for these ``urls`` of a class; the expression of the path comes first."""
+        """Expressions for these ``urls`` of a class. The expression for the path comes first."""
         if of.query:
             yield f"{_start(self._traps.host)}{_path(of.path)}\\?"
         yield from _candidates(self._traps.host, of.path, of.query[1:] or None, 0, urls)

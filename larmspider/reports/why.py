@@ -51,9 +51,9 @@ class Placed:
 @dataclass(slots=True)
 class Why:
     """``query`` is the searched query. It differs from ``typed`` if that finds next to nothing.
-    ``total`` pages match. ``page`` is None if the index does not have it. ``above`` is the hit
-    before the page, the copy of it that stands for it, or the last hit that was looked at.
-    ``first``: the first hit, if it is another one. ``note``: a remark about all places."""
+    ``total`` pages match. ``page`` is None if the index does not have it. ``above``: the hit before
+    the page, or the copy that is shown in its place, or the last hit that was examined. ``first``:
+    the first hit, if it differs from ``above``. ``note``: a remark about all places."""
 
     typed: str
     query: str

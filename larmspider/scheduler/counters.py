@@ -41,7 +41,7 @@ def left_by_budgets(frontier: LearningFrontier) -> Left:
 
 
 def final_counts(frontier: LearningFrontier) -> dict[str, int]:
-    """By stats key: the whole crawl's URLs by state, and the URLs that budgets hold back."""
+    """The whole crawl's URLs by state, and the URLs that budgets hold back, by stats key."""
     counts = frontier.backend.counts()
     states = ("discovered", "queued", "stored", "failed", "refused", "merged")
     left = left_by_budgets(frontier)
@@ -65,7 +65,7 @@ def final_counts(frontier: LearningFrontier) -> dict[str, int]:
 
 
 def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
-    """By stats key: when something is due next, and what waits; nothing of a first crawl."""
+    """When the next visit is due, and the pages that wait, by stats key; empty in a first crawl."""
     refresh, gate = frontier.refresh, frontier.gate
     if not refresh.mode:
         return {}

@@ -87,7 +87,7 @@ class Leases:
         self._out.add(lease)
 
     def hand_out(self, request: Request) -> None:
-        """Let Scrapy take this Request next, for a lease that is handed out."""
+        """Give Scrapy this Request, which carries a new lease, before it asks for others."""
         self.ready.append(request)
         self._wake()
 
@@ -101,7 +101,7 @@ class Leases:
     def retry(
         self, request: Request, kind: str, retry_after: float | None = None
     ) -> Request | None:
-        """Queue a failed fetch again, with backoff; None if it has had its attempts."""
+        """Queue a failed fetch again, with backoff; None if its attempts are used up."""
         if not self.frontier.may_retry(request.meta[LEASE], kind):
             return None
         lease = self._requeued(request)
@@ -123,9 +123,9 @@ class Leases:
     def release_slot(
         self, request: Request, kind: str = "", retry_after: float | None = None
     ) -> None:
-        """A last attempt is over: its slot is free, its host judged at once, or the host's next URL
-        would go out before the stores are through with this one. ``kind`` as in politeness.KINDS,
-        "" if the fetch says nothing about its host."""
+        """Free the slot after a last attempt, and judge the host at once. Otherwise the host's next
+        URL would be handed out before the stores have finished with this one. ``kind`` as in
+        politeness.KINDS, "" if the fetch says nothing about its host."""
         lease = request.meta[LEASE]
         self.frontier.release_slot(lease, kind, elapsed(request), retry_after=retry_after)
         self._warn_if_parked(lease)
@@ -158,7 +158,7 @@ class Leases:
             self.frontier.acknowledge(lease, visit)
 
     def revisited(self, request: Request, record: FetchRecord | None) -> None:
-        """A revisit is judged: the URL has this record now; None: it is forgotten."""
+        """A revisit is judged: the URL gets this record; None: it is forgotten."""
         lease = self._take_back(request)
         if record is None:
             self.frontier.forget(lease)
@@ -171,7 +171,7 @@ class Leases:
         self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
-        """The page belongs to another URL."""
+        """End a lease whose page belongs to another URL."""
         lease = self._take_back(request)
         if merged.rules:
             self.counters.inc_value(stats.RUN.format(state="merged"))
@@ -197,7 +197,7 @@ class Leases:
         self._wake()
 
     def _warn_if_parked(self, lease: Lease) -> None:
-        """After a failure: log where it was one too many for the host."""
+        """Log it if a failure has parked the host."""
         record = lease.host.record
         if record.state is not HostState.PARKED:
             self._parked.pop(record.host, None)
@@ -215,7 +215,7 @@ class Leases:
 
 
 def lease_of(message: object) -> Lease | None:
-    """The lease of a Request, or of the one behind a response or failure, while it is out."""
+    """The lease of a Request, or of the Request of a response or failure, until it has ended."""
     request = getattr(message, "request", message)
     lease: Lease | None = request.meta.get(LEASE) if isinstance(request, Request) else None
     return None if lease is None or lease.requeued else lease
@@ -257,8 +257,8 @@ def _word(reason: str) -> str:
 class RequestConverter:
     """Requests become queued URLs, and queued URLs become Requests again.
 
-    A page Request of ours is its URL and where it was found. Any other one (callback, method, body,
-    meta) is packed into ``QueuedUrl.payload``, and comes out as it went in.
+    A page Request of ours becomes its URL and the place where it was found. Any other Request
+    (callback, method, body, meta) is packed into ``QueuedUrl.payload``, and comes out unchanged.
     """
 
     def __init__(self, crawler: Crawler) -> None:

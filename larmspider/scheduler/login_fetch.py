@@ -62,7 +62,8 @@ class LoginSteps(Part):
 
 
 class LoginFetch(OwnFetches):
-    """Also decides which pages the host did not show because the crawl is not signed in."""
+    """Signs in to hosts, and decides which pages a host did not show because the crawl is not
+    signed in."""
 
     meta: ClassVar[Mapping[str, Any]] = {"download_maxsize": MAX_BYTES}
 
@@ -83,7 +84,7 @@ class LoginFetch(OwnFetches):
     # steps
 
     def request(self, lease: Lease, url: str = "", *, secrets: bool = True) -> Request:
-        """For the next step of a lease."""
+        """The Request for the next step of a lease."""
         step = self._session(lease).step
         assert step is not None
         headers = {"Referer": step.form_url} if step.form_url else {}  # Django asks for it
@@ -125,7 +126,7 @@ class LoginFetch(OwnFetches):
         frontier.gate.notes.notices.append(Notice(LOGIN, name, text))
 
     def _note(self, host: str, reason: str) -> None:
-        """For the summary."""
+        """Note the reason for the summary."""
         if reason or host in self._waits:
             self._waits = {**self._waits, host: reason}
             waits = [f"{host}: {reason}" for host, reason in self._waits.items() if reason]
@@ -137,8 +138,8 @@ class LoginFetch(OwnFetches):
     # pages
 
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
-        """Whether to fetch a page again once the login was made; SignedOut for a page that is not
-        for this user."""
+        """Whether to fetch a page again after the next login; SignedOut for a page that is not for
+        this user."""
         session, lease = self.sessions.of_url(request.url), lease_of(request)
         if session is None or lease is None or lease.proof is None:
             return False

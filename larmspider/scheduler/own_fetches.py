@@ -89,8 +89,8 @@ class OwnFetches:
         self._resolver: HostResolver | None = None
 
     def request(self, lease: Lease, url: str = "", *, secrets: bool = True) -> Request:
-        """For the URL of a lease, or for the ``url`` to which that redirects. Without ``secrets``
-        nothing is sent that proves who we are."""
+        """The Request for the URL of a lease, or for the ``url`` to which it redirects. Without
+        ``secrets`` it has no credentials."""
         assert lease.own is not None
         lease.own.began = lease.own.began or time.monotonic()
         meta = {LEASE: lease, "dont_redirect": True, "handle_httpstatus_all": True, **self.meta}
@@ -147,7 +147,8 @@ class OwnFetches:
     # redirects
 
     async def _follow(self, lease: Lease, response: Response) -> bool:
-        """Ask where the redirect leads; False if it may not be followed, which the log says."""
+        """Request the target of a redirect. Returns False, and logs it, if the redirect may not be
+        followed."""
         own = lease.own
         assert own is not None
         own.hops += 1
@@ -203,7 +204,8 @@ class OwnFetches:
 
 
 def _take_back(meta: dict[str, Any]) -> Lease | None:
-    """The lease of an own fetch that has been answered, or has failed; None if it has ended."""
+    """Take back the lease of an own fetch that was answered or failed; None if the lease has
+    ended."""
     lease: Lease | None = meta.pop(LEASE, None)
     if lease is not None and lease.own is not None:
         lease.own.seconds = time.monotonic() - lease.own.began
@@ -211,8 +213,8 @@ def _take_back(meta: dict[str, Any]) -> Lease | None:
 
 
 def _is_bound(url: str, target: str) -> bool:
-    """Whether a redirect to another URL of the same host keeps to its port, or goes from http to
-    https: another port may be another server's, and its credentials are for those who ask there."""
+    """Whether a redirect within a host stays at its port, or goes from http to https. Another port
+    may belong to another server, which must not get these credentials."""
     was, now = origin_of(url), origin_of(target)
     if was is None or now is None:
         return False

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class ViewProbeFetch(OwnFetches):
-    """Fetches a page again that worked: the status shows whether its host works."""
+    """Fetches a page that worked before; the status shows whether its host works."""
 
     meta = cut_at(MAX_BYTES)
     accept = "gzip, deflate"
@@ -93,7 +93,7 @@ class MadeUpFetch(ViewProbeFetch):
 
     @cached_property
     def _own_readers(self) -> Readers:
-        """For a spider without any."""
+        """Readers for a spider that has none."""
         readers = Readers.from_settings(self.crawler.settings)
         for signal in (signals.let_go, engine_stopped):
             self.crawler.signals.connect(readers.close, signal=signal)

@@ -71,8 +71,8 @@ T = TypeVar("T")
 
 
 def _unless_unopened(record: logging.LogRecord) -> bool:
-    """False for the two tracebacks that Scrapy logs as it closes a spider that was not opened: who
-    refused to open it says why."""
+    """False for the two tracebacks that Scrapy logs when it closes a spider that was not opened.
+    The component that refused to open has already logged the reason."""
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
     unopened = isinstance(error, RuntimeError) and str(error) == "Scraper slot not assigned"
     unstarted = isinstance(error, AssertionError) and "CoreStats.spider_closed" in str(record.args)
@@ -145,7 +145,7 @@ class FrontierScheduler:
         return self.frontier.refresh.doubt(names)
 
     def unlinked(self, names: Sequence[str]) -> None:
-        """No link leads to these pages any longer: that proves nothing, but they become due."""
+        """Make pages due to which no link leads any longer, because they may be gone."""
         if not self.closed:
             self.frontier.unlinked(names)
 
@@ -159,7 +159,7 @@ class FrontierScheduler:
         return hosts, [name for name in shared if not frontier.is_own(url_key(name))]
 
     def _links_to(self, urls: Sequence[str]) -> list[int]:
-        """How many pages link to each; 0 if no search index says so."""
+        """The number of pages that link to each URL; 0 without a search index."""
         names = [self._forms(url).exact for url in urls]
         found = self.crawler.signals.send_catch_log(signals.links_to, names=names)
         numbers = (one for _, one in found if isinstance(one, list) and len(one) == len(urls))
@@ -176,12 +176,17 @@ class FrontierScheduler:
         return _opened(self._frontier)
 
     @property
+    def paused(self) -> bool:
+        """Whether the operator has paused the crawl."""
+        return self._frontier is not None and self._frontier.control.paused
+
+    @property
     def directory(self) -> CrawlDirectory:
         return _opened(self._directory)
 
     @property
     def leases(self) -> Leases:
-        """Those that are out."""
+        """The leases that have not ended."""
         return _opened(self._leases)
 
     # life
@@ -398,7 +403,7 @@ class FrontierScheduler:
         return positions
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """Make the batch durable with the stores' positions; in any thread."""
+        """Make the batch and the stores' positions durable. May be called in any thread."""
         try:
             self.frontier.commit(positions)
         except Fenced as error:
@@ -406,7 +411,8 @@ class FrontierScheduler:
             raise self.worker.explained(error) from None
 
     async def discard(self, positions: Mapping[str, bytes]) -> None:
-        """After a commit that went well, before the next one begins; on the event loop."""
+        """Drop the committed batch. Called on the event loop after a successful commit, before the
+        next one."""
         self.frontier.discard()
         self._tell_committed(positions)
         if self.worker is not None:
@@ -421,8 +427,8 @@ class FrontierScheduler:
         let_go(worker.backend.take_outdated(), stores, self._forms, self.frontier.clock())
 
     async def _commit_last(self) -> None:
-        """The whole of the last checkpoint; the stores' slow part must be done. Where Redis has to
-        be waited for, the event loop goes on meanwhile."""
+        """Make the whole last checkpoint, after the stores' slow part. While Redis is awaited, the
+        event loop continues."""
         positions = self.seal()
         if self.worker is None:
             self.commit(positions)
@@ -593,8 +599,8 @@ class Waker:
             slot.nextcall.schedule()
 
     def wake_at(self, at: float | None) -> None:
-        """Wake it at a time in seconds since the epoch, unless an earlier one is set; None:
-        never."""
+        """Wake the engine at a time in seconds since the epoch, unless an earlier time is set;
+        None: never."""
         if at is None or (self._timer is not None and self._at <= at):
             return
         self.cancel()

@@ -40,7 +40,8 @@ _BATCH = 200
 
 
 class SourceFetch(OwnFetches):
-    """Also looks up the URLs that listings and feeds among the pages name."""
+    """Fetches sitemaps and feeds. Also looks up the URLs that listings and feeds among the pages
+    name."""
 
     meta = cut_at(MAX_BYTES)
     accept = "gzip, deflate"
@@ -89,8 +90,9 @@ class SourceFetch(OwnFetches):
         self.frontier.reschedule(lease.host)
 
     async def take(self, entries: Sequence[Entry], source: str) -> AsyncIterator[Request]:
-        """Requests for URLs that are new; those that have changed since their last visit are due.
-        A source may name URLs of other hosts: they pass the filters, but have no times."""
+        """Requests for the new URLs of a source. Known URLs that have changed since their last
+        visit become due. A source may name URLs of other hosts: these pass the filters, but their
+        times are ignored."""
         spider = self.crawler.spider
         assert spider is not None
         async for entry, normalized, exact in self._new(entries, source):
@@ -101,7 +103,8 @@ class SourceFetch(OwnFetches):
             )  # fmt: skip
 
     def _compare(self, entries: Sequence[Entry], sitemap: str) -> None:
-        """Including the pages that the sitemap named earlier; of its own host only."""
+        """Compare the pages of a sitemap with the pages that it named earlier. Only pages of its
+        own host count."""
         host = host_of(sitemap)
         own = [entry for entry in entries if host_of(entry.url) == host]
         names = (exact for _, _, exact in self._with_forms(own))
@@ -109,8 +112,8 @@ class SourceFetch(OwnFetches):
         self._count(stats.SOURCES_NAMED_NO_MORE, number)
 
     async def note_times(self, entries: Sequence[Entry], page: str) -> None:
-        """The rows of a listing that have changed since their last visit are due. New ones are
-        links of the page, which the filters have judged as such."""
+        """Make the rows of a listing due that have changed since their last visit. New rows are
+        links of the page, which the filters have judged."""
         async for _ in self._new(entries, page):
             pass
 

@@ -53,7 +53,7 @@ NO_BEST_BETS = BestBets()
 
 
 def parse_best_bets(lines: Iterable[str]) -> tuple[BestBets, Problems]:
-    """The links of all good lines, and the bad ones."""
+    """The links of all good lines, and the bad lines."""
     links: dict[tuple[str, ...], tuple[BestBet, ...]] = {}
     problems: Problems = []
     for number, line in enumerate(lines, 1):
@@ -94,7 +94,7 @@ def titled(
 
 
 def _place(url: str) -> str | None:
-    """The URL as browsers read it; None for a URL that cannot be a link."""
+    """The URL in the form in which browsers read it; None for a URL that cannot be a link."""
     if len(url) > _MAX_URL or not url.isprintable():
         return None
     try:

@@ -127,8 +127,8 @@ class Labels:
         return None
 
     def _look(self, asked: Asked, *, shorter: bool = True) -> _Listed | Future[Counted] | None:
-        """A remembered list, or the running search for one; with ``shorter`` also a search for a
-        shorter beginning. None if `MAX_THREADS` searches run already."""
+        """A remembered list, or the running search for it. With ``shorter``, a search for a shorter
+        beginning counts, too. None if `MAX_THREADS` searches run already."""
         reader = asked.reader
         key = (reader, asked.head)
         with self._lock:
@@ -168,7 +168,8 @@ def _listed(labels: Counted, commit: object = None) -> _Listed:
 
 
 def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
-    """The list of a longer beginning; None if that needs one of its own."""
+    """The list for a longer beginning, made from this list; None if the longer beginning needs its
+    own search."""
     found = listed.of(asked.head)
     # a dropped label never has more pages than a kept one
     enough = listed.complete or len(found.labels) >= min(asked.limit, len(listed.labels))

@@ -74,8 +74,8 @@ class CuratedFile(Generic[T]):
         return value
 
     def content(self) -> bytes:
-        """The bytes of the file, at most `MAX_BYTES`; none where there is no file. Raises
-        ConfigError if it cannot be read."""
+        """The bytes of the file, at most `MAX_BYTES`; empty if there is no file. Raises ConfigError
+        if it cannot be read."""
         if self.path is None:
             return b""
         try:
@@ -87,7 +87,7 @@ class CuratedFile(Generic[T]):
             raise ConfigError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def parsed(self, content: bytes) -> tuple[T, Problems]:
-        """What ``content`` says, and its bad lines."""
+        """The entries in ``content``, and its bad lines."""
         raw = content.removeprefix(b"\xef\xbb\xbf").splitlines()
         lines = [line.decode("utf-8", "replace") for line in raw]
         foreign = {n for n, line in enumerate(lines, 1) if "\ufffd" in line}

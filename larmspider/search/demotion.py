@@ -21,8 +21,8 @@ def demoted(
     is_missed: Callable[[Place], bool],
     copies: Callable[[Match], Iterable[Place]],
 ) -> Iterator[Match]:
-    """The matches by score. ``is_missed`` says whether a page was not reached. ``copies`` gives the
-    places of reached matches with the same text."""
+    """The matches by score. ``is_missed`` returns whether a page was not reached. ``copies``
+    returns the places of reached matches with the same text."""
     waiting: list[tuple[float, int, Match]] = []  # a heap
     behind: dict[Place, list[tuple[float, int, Match]]] = {}  # a copy that comes first
     shown, order = set[Place](), count()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def distance(one: str, other: str, most: int) -> int:
     """Mistakes between two words (optimal string alignment): letters inserted, left out or changed,
-    neighbours swapped. ``most + 1`` stands for any larger number."""
+    neighbours swapped. A larger number than ``most`` is returned as ``most + 1``."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):

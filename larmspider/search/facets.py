@@ -62,10 +62,10 @@ def count_facets(
 ) -> tuple[Facets, int | None]:
     """Counts of the matches of ``wanted``; ``narrowing`` are the queries of the filters
     (`Filters.queries`), the periods end at ``now``, in seconds since the epoch. ``own`` are the own
-    fields that are counted; ``dates`` save looking at the date of each match where all pages are of
-    one period. With them how many matches pass all filters, None if no facet tells.
-    ``unreached``: all pages that were not reached at their last visit. ``labels``: all pages with
-    each label."""
+    fields that are counted; If all pages belong to one period, ``dates`` saves a look at the date
+    of each match. Also returns the number of matches that pass all filters; None if no facet shows
+    it. ``unreached``: all pages that were not reached at their last visit. ``labels``: all pages
+    with each label."""
     starts = {name: (now - days * _DAY_SECS) * 1e9 for name, days in DAYS.items()}
     oldest, newest = dates
     dividing = sorted(start for start in starts.values() if oldest < start <= newest)
@@ -128,14 +128,16 @@ def _by_label(
 
 
 def count_of(searcher: tantivy.Searcher, query: Query) -> int:
-    """How many pages match, without their scores, which would take six times as long; each has one
-    kind. To order them by date and count them takes half as long again."""
+    """The number of pages that match. Scores are not computed: they would take six times as long.
+    The kinds of the pages are counted, because each page has one kind. To order pages by date and
+    count them takes 1.5 times as long."""
     found = searcher.aggregate(query, {"pages": {"value_count": {"field": FILTER_FIELDS["type"]}}})
     return int(found["pages"]["value"])
 
 
 def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:
-    """Pages by language, most first, of the ``hosts`` hosts with most pages, where any is known."""
+    """The pages by language, most first, for each of the ``hosts`` hosts with most pages. Hosts
+    without a known language are left out."""
     languages = {"terms": {"field": FILTER_FIELDS["language"], "size": MAX_VALUES}}
     by_host = {"terms": {"field": FILTER_FIELDS["host"], "size": hosts}, "aggs": {"in": languages}}
     counted = searcher.aggregate(Query.all_query(), {"hosts": by_host})

@@ -49,7 +49,7 @@ def folded(text: str) -> str:
 
 @cache
 def _letter(char: str) -> str:
-    """A character as it is in folded texts."""
+    """The form of a character in folded texts."""
     small = char.lower()
     parts = unicodedata.normalize("NFD", small)
     is_letter = parts[:1] in ascii_lowercase or parts[:1] in _GREEK

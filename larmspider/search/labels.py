@@ -75,7 +75,7 @@ NO_LABELS = LabelSet()
 
 
 def parse_labels(lines: Iterable[str]) -> tuple[LabelSet, list[tuple[int, str]]]:
-    """The labels of all good lines, and the bad ones. Lines of one label add up."""
+    """The labels of all good lines, and the bad lines. Several lines of one label add up."""
     found: dict[str, Label] = {}
     problems = list[tuple[int, str]]()
     patterns = 0

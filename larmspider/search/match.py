@@ -82,8 +82,9 @@ def grouped(
     stands_alone: Callable[[Match, Match], bool] = lambda _copy, _shown: False,
 ) -> list[list[Match]]:
     """The first ``most`` matches that are not copies of a better one, each with its looked-at
-    copies. With ``copies`` each match stands by itself; so does a copy that ``stands_alone`` beside
-    the shown one: the first `COMPARED` are asked about. ``least`` matches are looked at."""
+    copies. With ``copies``, each match is a result of its own. A copy for which ``stands_alone``
+    returns True is a result beside the shown one, too; at most `COMPARED` copies are checked. At
+    least ``least`` matches are examined."""
     known, groups, places, left = Groups(), list[list[Match]](), list[int](), COMPARED
     for number, match in enumerate(islice(stream, LOOKED_AT)):
         at = known.place(None if copies else match.likeness)

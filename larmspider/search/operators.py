@@ -37,7 +37,7 @@ class SearchedIndex(Protocol):
         """Pages that have these tokens side by side in a field."""
 
     def unreached(self) -> Query | None:
-        """Pages that were not reached at their last visit; None: there are none."""
+        """Pages that were not reached at their last visit; None if there are none."""
 
 
 Operator = Callable[[SearchedIndex, str], Query | None]

@@ -114,7 +114,7 @@ class Clause:
 
     @property
     def no_filter(self) -> str:
-        """The name before the colon of a word that looks like a filter and is none; else ""."""
+        """The name before the colon of a word that looks like a filter but is not one; else ""."""
         found = _NO_FILTER.match(self.text) if self.plain else None
         return found[1] if found else ""
 
@@ -142,7 +142,7 @@ def straight(query: str) -> str:
 
 
 def without_quotes(query: str) -> str:
-    """The words of a query, none in a phrase any more; ``title:"log in"`` stays."""
+    """The query without the quotes around phrases; ``title:"log in"`` stays."""
     plain = _QUOTES.sub(lambda found: found[0] if found[1] else " ", straight(query))
     return " ".join(plain.split())
 
@@ -196,7 +196,7 @@ def each_once(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _means(text: str) -> bool:
-    """Whether a word has anything to look for; ``*`` has not."""
+    """Whether a word has a character to search for; ``*`` has none."""
     return any(map(str.isalnum, text)) or bool(signs(text) or operator_sign(text))
 
 
@@ -396,8 +396,8 @@ class Filters:
                 raise QueryError("no page of the index has a field {name!r:.50}", name=name)
 
     def queries(self, schema: tantivy.Schema, unreached: Query | None = None) -> dict[str, Query]:
-        """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or
-        that in the index of an own field. ``unreached``: all pages that were not reached."""
+        """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or by
+        the name of an own field in the index. ``unreached``: all pages that were not reached."""
         found: dict[str, Query] = {}
         if self.unreachable:
             found[UNREACHABLE] = by_reach(self.unreachable, unreached)
@@ -431,7 +431,8 @@ NO_FILTERS = Filters()
 
 
 def by_reach(value: str, unreached: Query | None) -> Query:
-    """Pages for one of `REACH`; ``unreached``: all that were not reached, None: there are none."""
+    """The pages for a value of `REACH`. ``unreached``: all pages that were not reached, None if
+    there are none."""
     if value == "only":
         return Query.empty_query() if unreached is None else unreached
     if value == REACH[0] or unreached is None:

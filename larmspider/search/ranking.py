@@ -159,7 +159,7 @@ class Ranking:
         link_texts: bool = True,
         unreached: Callable[[], Query | None] = lambda: None,
     ) -> None:
-        """Without ``link_texts`` texts of links neither find nor rank pages. ``unreached`` gives
+        """Without ``link_texts`` texts of links neither find nor rank pages. ``unreached`` returns
         all pages that were not reached at their last visit."""
         self.unreached = unreached
         self.schema = schema
@@ -173,8 +173,8 @@ class Ranking:
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
     def build(self, query: ParsedQuery) -> Built:
-        """Raises QueryError if no clause names a word to find, or for more than `MAX_WORDS`
-        words."""
+        """Build the Tantivy queries. Raises QueryError if no clause has a word to find, or if there
+        are more than `MAX_WORDS` words."""
         count = sum(len(self._exact.analyze(clause.text)) for clause in query.clauses)
         if count > MAX_WORDS:
             raise QueryError(
@@ -259,8 +259,9 @@ class Ranking:
         return SnippetMaker(sought, self._exact, self._stems)
 
     def reranker(self, query: ParsedQuery, pages: int) -> Reranker:
-        """Looks at the first hits once more, by the words that matter; false without any.
-        ``pages`` is the number of pages of the index, with the deleted ones that BM25 counts."""
+        """Makes the reranker of the first hits, by the words that matter; it is false without such
+        words. ``pages``: the number of pages in the index, including deleted pages, which BM25
+        counts."""
         found: dict[str, float] = {}
         typed = [(clause.bare.lower(), clause, counts) for clause, counts in query.told]
         if self._stems.searcher is not None:
@@ -419,9 +420,10 @@ class Ranking:
         return self._having_all(self._exact.analyze(text)) > 0
 
     def _synonym(self, text: str, typed: Sequence[str]) -> tuple[list[Query], Query | None]:
-        """Queries that find pages with the word, or with several words side by side, and the query
-        that scores these pages as if the text had been typed. ``typed`` are the words in its
-        place: where they only part it, they find the pages that have both."""
+        """The queries for a synonym: they find pages with the word, or with several words side by
+        side; and the query that scores these pages as if the synonym had been typed. ``typed``: the
+        words in whose place it stands. If these are only the parts of the synonym, they find the
+        pages that have both."""
         if len(self._exact.analyze(text)) > 1:
             phrase = self._required(Clause(text, phrase=True))
             return [phrase] if phrase else [], phrase
@@ -432,7 +434,8 @@ class Ranking:
         return terms, _with([_any(terms)], beside) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
-        """Link texts that are the query, or the query without words that say little around it."""
+        """A query for link texts that equal the query, with or without words that say little at its
+        ends."""
         first, last = full.index(True), len(full) - full[::-1].index(True)
         texts = {
             label(" ".join(clause.text for clause in clauses)),
@@ -459,9 +462,9 @@ class Ranking:
     def _word(
         self, clause: Clause, weight: float = 1.0, *, has_parts: bool = False
     ) -> tuple[list[Query], list[Query]]:
-        """The queries for a word and its forms in each field, times ``weight``; empty for a text
-        without a letter. And the queries that add to the scores of the found pages. ``has_parts``:
-        the search looks for the parts anyway."""
+        """The queries for a word and its forms in each field, times ``weight`` (empty for a text
+        without a letter), and the queries that add to the scores of the found pages. ``has_parts``:
+        the search looks for the word's parts anyway."""
         exact = self._exact.analyze(clause.text)
         typed = signs(clause.text)
         if clause.fuzzy and exact:
@@ -508,7 +511,8 @@ class Ranking:
         return earned, beside
 
     def joined(self, text: str) -> str:
-        """A word or code as one term, if a page has it so, or in several parts; else ""."""
+        """A word or code as one term, if a page has it in one piece or in several parts; else
+        ""."""
         text = without_accents(text.rstrip("?!.,;:").lower())
         code = joined_word(text)
         if code and self._has("exact", code):
@@ -517,7 +521,8 @@ class Ranking:
         return code if code and self._has("signs", code) else ""
 
     def _code(self, text: str) -> str:
-        """`joined` of a code with digits, or of a word that no page has as it is typed."""
+        """The result of `joined` for a code with digits, or for a word that no page has in its
+        typed form."""
         code = self.joined(text)
         is_code = not code.isalpha() or not self._has("exact", code)
         return code if is_code and (text.isalnum() or not code.isalpha()) else ""
@@ -538,7 +543,7 @@ class Ranking:
             yield self._whole("exact", code, CODE_WEIGHT * weight)
 
     def _is_sign(self, text: str) -> bool:
-        """Whether pages have ``--prefix``, typed so, as it is."""
+        """Whether pages have a sign such as ``--prefix`` exactly as it is typed."""
         found = signs(text)
         return bool(found) and self._stems.having("signs", found[0]) > 0
 
@@ -580,7 +585,7 @@ class Ranking:
         return Query.boost_query(self._plain_term(field, token), 0.0)
 
     def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
-        """Other forms of a word; each counts as rare as all of them together."""
+        """Other forms of a word. Each is weighted by the rarity of all forms together."""
         forms, searcher = self._stems.forms(word, fields[0]), self._stems.searcher
         if not forms or searcher is None:
             return
@@ -680,7 +685,7 @@ def _with_alternatives(each: Iterable[_Terms]) -> list[_Terms]:
 
 
 def _alternatives(*each: Sequence[Query]) -> list[Query]:
-    """One query for pages with all of any of these; none without queries."""
+    """One query for pages that match all queries of at least one group; None without queries."""
     known = [_every(queries) for queries in each if queries]
     return [_any(known)] if known else []
 
@@ -839,5 +844,5 @@ def tantivys_idf(pages: int, having: int) -> float:
 
 
 def _single(number: float) -> float:
-    """As a float of 32 bits."""
+    """A number as a float of 32 bits."""
     return c_float(number).value

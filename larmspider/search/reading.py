@@ -188,7 +188,7 @@ class Reading:
     def copies_of(
         self, likeness: int | None, *, quickly: bool = False, among: Query | None = None
     ) -> list[DocAddress]:
-        """Where a page and its copies are (`copies_in`)."""
+        """The places of a page and its copies (`copies_in`)."""
         if likeness is None:
             return []
         schema, pages = self.shard.schema, self.shard.documents()
@@ -196,8 +196,8 @@ class Reading:
             return copies_in(self.reader, schema, likeness, pages, quickly=quickly, among=among)
 
     def number_of_copies(self, likeness: int | None) -> int:
-        """Looked up once a commit; with the likenesses of all pages, once reading these takes no
-        longer than the look-ups so far."""
+        """The number of copies of a page, looked up once in each commit. The likenesses of all
+        pages are read once the look-ups together have taken as long as that."""
         if likeness is None:
             return 0
         of_reader, pages = self.shard.known, self.shard.documents()
@@ -239,10 +239,10 @@ class ShardQuery:
         return self.reading.ranking.reranker(self.query, self.reading.shard.documents())
 
     def matches(self, size: int) -> tuple[Iterator[Match], int | None]:
-        """Matches by their best score from any of the ranked queries, times the prior, then the
-        other matches. Also the number of pages with all words that matter, if it is known. If more
-        than `SOME`, or `MANY`, pages have all words, they come first, and the search for others
-        starts only when they are used up."""
+        """The matches by their best score in any of the ranked queries, times the prior; then the
+        other matches. Also returns the number of pages with all words that matter, if it is known.
+        If more than `SOME`, or `MANY`, pages have all words, they come first, and the search for
+        others starts only when they are used up."""
         built, reading, prior = self.built, self.reading, PRIOR
         best, *others = map(self._narrowed, built.ranked)
         all_words = hits = None
@@ -301,7 +301,8 @@ class ShardQuery:
 
 
 def by_collection(crawls: Sequence[Crawl], query: ParsedQuery, filters: Filters) -> dict[str, int]:
-    """Matches of each collection, whichever are chosen, most first."""
+    """The matches of each collection, most first, including collections that the filter leaves
+    out."""
     found = Counter[str]()
     for crawl in crawls:
         with opened([replace(crawl, deduplicating=all_count)]) as readings:

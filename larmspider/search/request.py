@@ -111,7 +111,7 @@ class ParsedQuery:
 
     @property
     def name(self) -> str:
-        """The only word that matters, as it is typed; "" if there are several."""
+        """The only word that matters, as typed; "" if there are several."""
         names = [clause.bare for clause, counts in self.told if counts]
         return names[0] if len(names) == 1 else ""
 

@@ -76,7 +76,7 @@ class Hit:
 
     @property
     def target(self) -> str:
-        """Where a click leads: into a PDF, to the page of the snippet; to the section."""
+        """The target of a click: in a PDF, the page of the snippet; else the section."""
         if self.section is not None and "#" not in self.url:
             return f"{self.url}#{quote(self.section.anchor, IN_FRAGMENT)}"
         return self.target_at(self.page)
@@ -103,9 +103,9 @@ class Suggestion:
     """Replaced words of the query, each with its replacement."""
 
     def is_sure(self, *, finds_nothing: bool) -> bool:
-        """Whether it is searched without asking: in each word letters have changed places, or one
-        is wrong, and, unless the typed query finds nothing at all, neither the first letter nor one
-        of a short word."""
+        """Whether the suggestion is searched without a question to the reader. In each changed word
+        two letters have changed places, or one letter is wrong. If the typed query finds anything,
+        the wrong letter must not be the first one, nor in a short word."""
         return all(_is_likely(*words, finds_nothing) for words in self.replaced)
 
 

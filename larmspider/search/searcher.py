@@ -440,7 +440,8 @@ class Searcher:
         return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
 
     def marker(self, query: str) -> SnippetMaker:
-        """Marks the words of a query in any text; none if it means nothing."""
+        """An object that marks the words of a query in any text. For a query without a word to find
+        it marks nothing."""
         try:
             parsed = self.parsed(query)
         except QueryError:
@@ -478,7 +479,8 @@ class Searcher:
 
     @property
     def sees_all(self) -> bool:
-        """Whether no page is hidden, and none would be of another host."""
+        """Whether this reader sees all pages, including pages of hosts that the index does not have
+        yet."""
         return all(shard.sees_all for shard in self.shards)
 
     def has_field(self, name: str) -> bool:
@@ -524,7 +526,7 @@ class Searcher:
 
     @contextmanager
     def one_commit(self) -> Iterator[None]:
-        """Many questions to the commits that are the newest ones now: to look for a newer one takes
+        """Ask many questions to the same commits, the newest ones. To look for a newer commit takes
         longer than most answers."""
         with ExitStack() as stack:
             for shard in self.shards:
@@ -644,7 +646,7 @@ def _that_count(
 
 
 def _reranked(asked: Sequence[ShardQuery], stream: Iterator[Match]) -> Iterator[Match]:
-    """Matches by score, the first ones with their texts looked at."""
+    """The matches by score. The first matches are reranked by their texts."""
     if not all(one.reranker for one in asked):
         return stream
     readings, first = [one.reading for one in asked], list[Match]()
@@ -659,7 +661,7 @@ def _reranked(asked: Sequence[ShardQuery], stream: Iterator[Match]) -> Iterator[
 def _demoted(
     readings: Sequence[Reading], stream: Iterator[Match], wanted: Sequence[Query]
 ) -> Iterator[Match]:
-    """Matches of ``wanted``, with those behind that were not reached at their last visit."""
+    """The matches of ``wanted``. Pages that were not reached at their last visit come later."""
     if not any(one.missed for one in readings):
         return stream
 
@@ -697,7 +699,8 @@ def _stands_alone(
 
 
 def _hit(readings: Sequence[Reading], group: Sequence[Match], maker: SnippetMaker | None) -> Hit:
-    """A match with its copies; of equally good ones the best page stands for all."""
+    """The hit of a match and its copies. If several are equally good, the best page represents
+    all."""
     best = group[0]
     there = [one for one in group if one.place[1:] not in readings[one.shard].missed] or group
     equal = [one for one in there if one.score >= EQUAL * there[0].score]

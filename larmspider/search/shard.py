@@ -113,7 +113,8 @@ class Shard:
 
     @property
     def sees_all(self) -> bool:
-        """Whether no page is hidden, and none would be of another host."""
+        """Whether this reader sees all pages, including pages of hosts that the index does not have
+        yet."""
         with self.reading() as reader:
             return not self.is_limited(reader)
 
@@ -127,11 +128,11 @@ class Shard:
 
     @property
     def unreached(self) -> Unreached:
-        """Which pages were not reached at their last visit; as of the last `reading`."""
+        """The pages that were not reached at their last visit, as of the last `reading`."""
         return self.newest.unreached
 
     def unreached_query(self) -> Query | None:
-        """All of these pages; None: there are none."""
+        """A query for all pages that were not reached; None if there are none."""
         newest = self.newest
         if newest.unreached and newest.unreached_query is None:
             newest.unreached_query = newest.unreached.query(self.schema)
@@ -375,7 +376,7 @@ class Shard:
 
     @property
     def _seen_stems(self) -> Stems:
-        """They know the words of pages that the reader sees."""
+        """Stems that know only the words of pages that the reader sees."""
         if self.access is EVERYTHING:
             return self._stems
         with self.reading() as reader:
@@ -460,7 +461,7 @@ Stamp: TypeAlias = tuple[int, ...] | None
 
 
 def _stamp(path: Path) -> Stamp:
-    """None: there is no such file."""
+    """The stamp of a file; None if there is no such file."""
     try:
         found = path.stat()
     except OSError:

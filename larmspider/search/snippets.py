@@ -266,8 +266,8 @@ class SnippetMaker:
         return True
 
     def lacks(self, passage: Snippet) -> list[Callable[[str], bool]]:
-        """The parts of the query that a passage lacks, as tests of another folded text: phrases and
-        flags; and the words that matter, if the passage has none of them."""
+        """Tests for the parts of the query that a passage lacks, to be applied to another folded
+        text: phrases, flags, and the words that matter if the passage has none of them."""
         lower = folded(passage.text)
         wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
         asked: list[Callable[[str], bool]]
@@ -285,14 +285,14 @@ class SnippetMaker:
         return missing + [flag.text for flag in self.flags if flag.find(lower) < 0]
 
     def find(self, word: str, lower: str) -> int:
-        """Where a folded text has a word that matters first; -1: nowhere."""
+        """The first place of a word that matters in a folded text; -1 if there is none."""
         flag = next((flag for flag in self.flags if flag.text == word), None)
         return flag.find(lower) if flag else next(_beginnings_in(lower, word), -1)
 
     def _best_page(self, body: str) -> tuple[int, str, tuple[int, ...]]:
-        """Number and text of the first page that has most of the query's words, and those most
-        often: the chapter about a thing, not the contents; and the next best ones. 1.1 ms a word
-        and megabyte."""
+        """Number and text of the best page, and the next best pages. The best page has most of the
+        query's words, and has them most often: it is the chapter about a subject, not the table of
+        contents. 1.1 ms for each word and megabyte."""
         most = max(_LEAST_LOOKED_FOR, self._left_of_pages // len(body))
         wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
         wholes = wholes[: (most + 1) // 2]
@@ -338,7 +338,7 @@ class SnippetMaker:
         return tuple(offsets.span(start, end) for start, end in wanted)
 
     def _with_flags(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The words to be marked and the flags, which have some of them."""
+        """The words to be marked, and the flags that contain some of them."""
         lower = folded(plain)
         for flag in self.flags if len(lower) == len(plain) else ():
             places = [*flag.spans(lower)]
@@ -424,8 +424,8 @@ class SnippetMaker:
         return best, last
 
     def _of_words(self, body: str, places: Iterable[int], enough: int) -> list[int]:
-        """The first places of words that are of the query, and do not only begin so; if there are
-        none, the first ones: "Reg" in "Regular"."""
+        """The first places where a whole word of the query stands. If there are none, the first
+        places where a word begins like one, as "Reg" in "Regular"."""
         found, others, known = list[int](), list[int](), self._known
         for at in islice(places, _LOOKED_AT):
             begun = _WORD.match(body, at)
@@ -439,7 +439,8 @@ class SnippetMaker:
         return found or others[:enough]
 
     def _near_places(self, lower: str) -> Iterator[tuple[int, str]]:
-        """Where words begin that are near a fuzzy one; 3 ms for the first text, 1.3 for others."""
+        """The places of words that are near a fuzzy word. Takes 3 ms for the first text, 1.3 ms for
+        others."""
         for found in _WORD.finditer(lower, 0, _FUZZY_CHARS):
             if one := self._near_to(found[0]):
                 yield found.start(), one
@@ -487,7 +488,8 @@ def _words(text: str) -> list[str]:
 
 
 def _beginnings_in(lower: str, beginning: str) -> Iterator[int]:
-    """Where words begin so, or, in a script without spaces between words, it stands."""
+    """The places where a word begins with this text; in a script without spaces between words, all
+    places of the text."""
     at = lower.find(beginning)
     while at >= 0:
         if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= _WITHOUT_SPACES:
@@ -521,7 +523,7 @@ class _Phrase:
 
 
 class _Flag:
-    """A flag, or a key chord, as it is typed; what goes on behind it is another one."""
+    """A flag or a key chord, as typed. A longer flag that begins with it is another flag."""
 
     def __init__(self, typed: str) -> None:
         self.typed, self.text = typed, folded(typed)
@@ -536,7 +538,7 @@ class _Flag:
             at = lower.find(self.text, at + 1)
 
     def find(self, lower: str) -> int:
-        """The first place, -1 for none."""
+        """The first place of the flag; -1 if there is none."""
         return next(self.spans(lower), (-1, -1))[0]
 
     def is_in(self, lower: str) -> bool:
@@ -595,7 +597,7 @@ def _shown(text: str) -> str:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where sentences end, behind their white space. A heading ends with its line."""
+    """The places where sentences end, behind their white space. A heading ends with its line."""
     for found in _ENDS.finditer(text):
         at, following = found.start(), text[found.end() : found.end() + 1]
         is_end = text[at] != "." or "\n" in found[0]
@@ -612,7 +614,8 @@ def _is_abbreviation(text: str, end: int) -> bool:
 
 
 def _beginning_of(text: str, breaks: Breaks = NO_BREAKS) -> str:
-    """The first sentences of ``text``; else its first words, whole ones where it has spaces."""
+    """The first sentences of ``text``. If they are too long, its first words; in a text without
+    spaces, its first characters."""
     text = breaks.put_into(text[: LONGEST + 1])
     if len(text) <= SNIPPET_LENGTH:
         return _shown(text)

@@ -151,8 +151,8 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
 
 
 def _named_words(dictionary: Dictionary, text: str) -> Iterator[tuple[list[str], int, int, str]]:
-    """Each word of a text as it is typed, where it begins, the words of the name that it is of,
-    where no page has that, and its number there."""
+    """Each word of a text: the word as typed, and where it begins. If it belongs to a name that no
+    page has, also the words of this name, and the word's number in it."""
     for run in _NAME.finditer(text):
         name = dictionary.words(run[0]) if "_" in run[0] else []
         if not 1 < len(name) <= _LONGEST_NAME or dictionary.has_side_by_side(name):
@@ -218,7 +218,8 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
 
 
 def _making_a_name(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
-    """The likeliest word that turns a name into one that pages have; it may say little."""
+    """The most likely word that turns a name into a name that pages have. Words that say little
+    count, too."""
     word = doubtful.word
     candidates = one_error(dictionary, word)
 
@@ -250,7 +251,7 @@ def _digits(word: str) -> str:
 
 
 def _in_case_of(typed: str, better: str) -> str:
-    """``better``, written as it is typed up to the mistake and behind it."""
+    """``better`` with the capital letters of the typed word, before and behind the mistake."""
     if typed.isupper():
         return better.upper()
     if typed[:1].isupper() and typed[1:].islower():

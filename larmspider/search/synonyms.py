@@ -95,7 +95,7 @@ class Synonyms:
         return found
 
     def terms_in(self, clauses: Sequence[Clause]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        """Where each term begins, how many clauses it has, and its synonyms."""
+        """For each term: the place where it begins, its number of clauses, and its synonyms."""
         if not self.others:
             return
         words = [folded(clause.text) if clause.plain else _NO_TERM for clause in clauses]
@@ -210,8 +210,8 @@ def _have(known: Words, text: str) -> bool:
 
 
 def _by_chance(known: Words, one: str, other: str, joined: str) -> bool:
-    """Whether so few pages write two frequent words as one that this is a different word. Looking
-    for it beside the two takes long in a million pages."""
+    """Whether two frequent words, written as one, are a different word: only few pages write them
+    so. To look for it beside the two words takes long in a million pages."""
     pages = known.frequencies(word for text in (one, other, joined) for word in known.words(text))
     together = min((pages.get(word, 0) for word in known.words(joined)), default=0)
     apart = min(pages.get(word, 0) for text in (one, other) for word in known.words(text))
@@ -241,7 +241,8 @@ def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
 
 
 def is_related(typed: str) -> bool:
-    """Whether a word, as it is typed, has related words: people use it, whatever the index has."""
+    """Whether a word, as typed, has related words. Then it is a real word, even if the index lacks
+    it."""
     return typed.lower() in _related_words()[1]
 
 
@@ -268,7 +269,7 @@ def _stem(word: str) -> str:
 
 
 def parse_synonyms(lines: Iterable[str]) -> tuple[Synonyms, Problems]:
-    """The synonyms of all good lines, and the bad ones."""
+    """The synonyms of all good lines, and the bad lines."""
     others: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
     problems: Problems = []
     for number, line in enumerate(lines, 1):

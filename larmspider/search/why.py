@@ -86,8 +86,8 @@ class Examined:
 
 
 def examine(asked: ShardQuery, fields: Sequence[str], key: str) -> Examined | None:
-    """The page ``key``, None if it is not in this index. ``fields`` are named in the order of the
-    schema."""
+    """Examine the page ``key``; None if it is not in this index. ``fields``: names in the order of
+    the schema."""
     reading, ranking, clauses = asked.reading, asked.reading.ranking, asked.query.clauses
     reader, shard = reading.reader, reading.shard
     page = Query.term_query(shard.schema, "key", key)

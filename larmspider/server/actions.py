@@ -110,7 +110,7 @@ async def _done(
 
 
 def by_of(request: web.Request) -> By:
-    """Who sends the request, from where."""
+    """The sender of a request, and its address."""
     identity = proof_of(request).identity
     scope = SEARCH if identity is None else identity.scope
     return By(proof_of(request).who, address_of(request), scope)

@@ -53,7 +53,8 @@ _HOST_KEY = re.compile(r"hosts\[(\d+)\]\.?(\w*)")
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A field as the page shows it. ``choices``: it is a choice; ``lines``: it has several."""
+    """A field of the page. ``choices``: the values of a choice. ``lines``: whether the field takes
+    several lines."""
 
     key: str
     label: str
@@ -66,7 +67,8 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields under a title. ``folded``: it may be folded away, as nothing was given."""
+    """Fields under a title. ``folded``: the group is folded, because none of its fields has a
+    value."""
 
     title: str
     fields: Sequence[FormField]
@@ -95,7 +97,9 @@ def groups(
             _field(Host, name, f"hosts.{row}.{name}", host, secrets) for name in fields_of(Host)
         ]
         folded = host is None and row not in host_rows(typed)
-        found.append(Group(f"Host {row + 1}" if not folded else "A further host", fields, folded))
+        found.append(
+            Group(f"Host {row + 1}" if not folded else "Settings for one more host", fields, folded)
+        )
     return found
 
 
@@ -161,7 +165,7 @@ def errors_of(form: Mapping[str, str], problems: Iterable[Problem]) -> dict[str,
 
 
 def choices(table: type[Struct], name: str) -> tuple[str, ...]:
-    """The values of a field that is a choice; none for other fields."""
+    """The values that a field accepts if it is a choice; empty for other fields."""
     kind = _kind(table, name)
     return tuple(map(str, kind.values)) if isinstance(kind, LiteralType) else ()
 

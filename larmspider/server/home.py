@@ -41,8 +41,8 @@ _OURS = frozenset(
 
 
 def check_name(name: str, others: Iterable[str] = ()) -> str:
-    """The name of a crawl, which becomes files and addresses. Raises ConfigError; also for one of
-    ``others`` in another case."""
+    """Check the name of a crawl, which becomes a part of files and addresses. Raises ConfigError,
+    also if it differs from a name in ``others`` by letter case alone."""
     if not _NAME.fullmatch(name):
         shown = name if len(name) <= MAX_NAME else f"{name[:20]}... ({len(name):,} characters)"
         raise ConfigError(
@@ -74,7 +74,7 @@ class Home:
 
     @classmethod
     def open(cls, path: Path, *, make: bool = True) -> Self:
-        """The home in a folder, made where there is none. Raises ConfigError."""
+        """Open the home in a folder; ``make`` makes a missing one. Raises ConfigError."""
         path = path.expanduser().absolute()
         try:
             if path.is_symlink():

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 from yarl import URL
@@ -49,7 +50,7 @@ class Mounts:
     ) -> None:
         self._make, self._crawls_of = make, crawls_of
         self._open: OrderedDict[str, _Mounted] = OrderedDict()
-        self._making = asyncio.Lock()
+        self._making: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def answer(self, request: web.Request, name: str, base: str) -> web.StreamResponse:
         """Let the application ``name`` answer a request whose path begins with ``base``."""
@@ -76,7 +77,9 @@ class Mounts:
     async def _app(self, name: str) -> web.Application:
         found = self._open.get(name)
         if found is None or time.monotonic() >= found.looked_at + LOOK_SECS:
-            async with self._making:
+            # for each name: a crawl in a folder that hangs keeps no other crawl waiting
+            making = self._making.setdefault(name, asyncio.Lock())
+            async with making:
                 found = await self._looked_at(name)
         self._open.move_to_end(name)
         while len(self._open) > MAX_OPEN:

@@ -39,7 +39,7 @@ def crawls(server: Server, request: WebRequest) -> WebResponse:
 
 
 def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = None) -> WebResponse:
-    """A crawl; ``changes``: what the typed form would change."""
+    """The page of a crawl. ``changes``: the changes that the typed form would make."""
     manager, name = server.manager, request.path["name"]
     entry = manager.entries().get(name)
     if entry is None:
@@ -61,6 +61,8 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         version=version,
         runs=runs,
         held=state.held,
+        complete=state.complete,
+        disk_full=manager.disk_full,
         groups=groups(entry.crawl, _typed(request), _secrets(server, request)),
         changes=changes,
         directory=str(manager.directory_of(entry)),
@@ -144,7 +146,7 @@ def account(server: Server, request: WebRequest) -> WebResponse:
 
 
 def first(server: Server, request: WebRequest) -> WebResponse:
-    """The form of the one-time key; it is gone once there is a token."""
+    """The form for the one-time key. The page is gone once there is a token."""
     if server.tokens.can_operate():
         raise HttpError("The one-time key was used: sign in.", 410)
     return request.render(
@@ -161,16 +163,25 @@ def healthz(server: Server, _: WebRequest) -> WebResponse:
 
 
 def metrics(server: Server, _: WebRequest) -> WebResponse:
-    """For Prometheus: a row for each crawl."""
+    """The metrics for Prometheus, a row for each crawl."""
     manager = server.manager
     rows = [summary_of(manager, entry) for entry in manager.entries().values()]
     lines = []
     for name, text, value in (
         ("running", "Whether the crawl runs.", lambda row: int(row.name in manager.running)),
+        (
+            "paused",
+            "Whether the crawl runs, but is paused.",
+            lambda row: int(row.state == "paused"),
+        ),
         ("waiting", "Whether the crawl waits.", lambda row: int(row.state == "waiting")),
         ("broken", "Whether the crawl file is wrong.", lambda row: int(row.state == "broken")),
         ("pages", "Pages stored.", lambda row: row.pages),
-        ("last_run_seconds", "Start of the last run.", lambda row: int(row.last_run)),
+        (
+            "last_run_seconds",
+            "Start of the last run that has ended.",
+            lambda row: int(row.last_run),
+        ),
         ("next_run_seconds", "The next time of the schedule.", lambda row: int(row.next_run)),
     ):
         lines.append(f"# HELP larmspider_crawl_{name} {text}")
@@ -186,7 +197,7 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
 
 
 def _secrets(server: Server, request: WebRequest) -> list[str]:
-    """The names that the form offers: none for an editor."""
+    """The names of secrets that the form offers; empty for an editor."""
     return server.secrets.names() if request.signed_in else []
 
 

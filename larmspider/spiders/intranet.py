@@ -296,7 +296,7 @@ class IntranetSpider(Spider):
             slot.active_size += size
 
     def _too_large(self, response: Response) -> Page:
-        """A document without its body, which the fetch has not taken, or has not in memory."""
+        """A document without its body: the fetch has not taken the body, or it is not in memory."""
         settings, content_type = self.crawler.settings, _header(response, b"Content-Type")
         blob: Blob | None = response.meta.get(BLOB)
         length = _header(response, b"Content-Length") if blob is None else str(blob.size)
@@ -375,6 +375,7 @@ def _sha1(data: bytes) -> str:
 
 
 def _header(response: Response, name: bytes) -> str:
-    """``name`` as Scrapy's Headers keep it, ``Etag``; to ask them takes ten times as long."""
+    """``name`` in the spelling of Scrapy's Headers, such as ``Etag``. To get it from Headers takes
+    ten times as long."""
     values = dict.get(response.headers, name)
     return values[-1].decode("latin-1") if values else ""

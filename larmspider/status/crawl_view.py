@@ -12,6 +12,7 @@ Methods are called in threads (work.py), several at a time.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options, program
 from larmspider.access.lists import Reader
-from larmspider.access.table import NAME as LISTS
-from larmspider.access.table import NO_SLOT, AccessTable
+from larmspider.access.table import NO_SLOT, AccessTable, has_lists
 from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
@@ -71,10 +71,12 @@ class Source:
         opened: Callable[[Path], CrawlDir] = open_crawl,
         name: str = "",
         others: Sequence[Source] = (),
+        is_planned: bool = False,
     ) -> None:
         """``others`` are further crawls; the search covers the pages of all. Each crawl then has a
-        ``name``. Everything else shows this one."""
-        self.name, self.others = name, others
+        ``name``. Everything else shows this one. ``is_planned``: a server has a file for the crawl,
+        so a missing directory means that it has not begun."""
+        self.name, self.others, self._is_planned = name, others, is_planned
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
         self._lock = threading.Lock()
@@ -91,7 +93,10 @@ class Source:
 
     @property
     def run_state(self) -> RunState:
-        return RunState.of(self.path)
+        found = RunState.of(self.path)
+        if self._is_planned and found.state is State.NONE and not os.path.lexists(self.path):
+            return RunState(State.EMPTY, "Not begun yet.")
+        return found
 
     @property
     def crawl(self) -> CrawlDir:
@@ -122,8 +127,9 @@ class Source:
 
     @property
     def is_private(self) -> bool:
-        """Whether the crawl had credentials or read files, so that its pages are not for everybody,
-        by all of its crawl.json. True also if one cannot be read, False without a crawl."""
+        """Whether the crawl had credentials or read files, according to all of its crawl.json; then
+        its pages are not for every user. True if a crawl.json cannot be read, False without a
+        crawl."""
         settings, places = None, [self.path]
         with suppress(CrawlDirError):
             settings, places = self.settings, self.crawl.places
@@ -138,7 +144,7 @@ class Source:
         with suppress(CrawlDirError):
             rules = ("LARM_ACCESS_RULES", "LARM_ACCESS_SENT")
             found = any(options.mapping(self.settings, name) for name in rules)
-            found = found or any((part.index_dir / LISTS).exists() for part in self.crawl.parts)
+            found = found or any(has_lists(part.index_dir) for part in self.crawl.parts)
         return found or any(other.has_access_lists for other in self.others)
 
     @property
@@ -150,12 +156,12 @@ class Source:
 
     @property
     def directories(self) -> list[Path]:
-        """Where the logs lie: one directory, or one for each worker."""
+        """The directories of the logs: one, or one for each worker."""
         return [part.path for part in self.crawl.parts]
 
     @property
     def workers(self) -> WorkerList | None:
-        """None for a crawl of one process. Some seconds old."""
+        """The workers of the crawl, some seconds old; None for a crawl of one process."""
         return self._workers.get()[0]
 
     @property
@@ -218,7 +224,7 @@ class Source:
 
     @property
     def collections(self) -> list[str]:
-        """The names of the crawls, where several are searched; else none."""
+        """The names of the crawls if several are searched; else empty."""
         return [source.name for source in self.all if source.name]
 
     def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
@@ -235,8 +241,8 @@ class Source:
         return Searcher.of_collections(found)
 
     def admits(self, url: str, reader: Reader | None) -> bool:
-        """Whether a page's access list lets a person see it, by the lists of all crawls; None: the
-        lists do not count. Raises CrawlDirError."""
+        """Whether a page's access list lets ``reader`` see it, by the lists of all crawls. True if
+        ``reader`` is None, because the lists do not count then. Raises CrawlDirError."""
         if reader is None:
             return True
         answers, is_hidden = list[bool](), False
@@ -296,8 +302,8 @@ class Source:
         ]
 
     def without_paths(self, text: str) -> str:
-        """An error of these crawls that does not say where on the machine they lie:
-        ``crawl/index: cannot be read``."""
+        """An error of these crawls without paths of this machine: ``crawl/index: cannot be
+        read``."""
         places = {source.path for source in self.all}
         for source in self.all:
             with suppress(CrawlDirError):

@@ -27,8 +27,8 @@ SERVER_FILE = "web.json"
 
 
 class Access(NamedTuple):
-    """How a command of the crawl's user reaches its server: ``key`` is sent in place of the token,
-    and no wrong token of others stands in its way. ``socket``: a Unix socket, "" for a port."""
+    """How a command of the crawl's user reaches its server: ``key`` is sent instead of the token.
+    Wrong tokens of other users do not block it. ``socket``: a Unix socket, "" for a port."""
 
     url: str
     key: str
@@ -45,8 +45,8 @@ def write_server_file(
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
-    """Address and token; None if there is no such file, or not for this user. The address is ""
-    if no browser reaches the crawl."""
+    """Address and token; None if there is no such file, or if this user may not read it. The
+    address is "" if no browser can reach the crawl."""
     found = _server_file(directory)
     if found is None:
         return None
@@ -54,8 +54,9 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 
 def own_access(directory: Path, name: str = SERVER_FILE) -> Access | None:
-    """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
-    of others cannot block it. None if the crawl is not served, or not to this user."""
+    """Address, and a key that commands of the crawl's user send instead of the token, because wrong
+    tokens of other users cannot block it. None if the crawl has no server, or none for this
+    user."""
     found = _server_file(directory, name)
     if found is None:
         return None
@@ -79,7 +80,7 @@ class Controller(Protocol):
     directory, and its actions. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
-        """The crawl now; None if it cannot be reached."""
+        """The gauges of the crawl now; None if it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:

@@ -31,9 +31,9 @@ class HostLoad:
     ``hold``: how long a request takes, with ``connections`` at once; ``wait`` until the next one,
     because of ``why``.
 
-    ``budget``: pages that may still be stored, None for any number. ``open``: the part of a day in
-    which the host may be asked. ``never``: why it is not asked in this run. ``paused``: by the
-    operator, so that the crawl does not end before the host is resumed."""
+    ``budget``: pages that may still be stored, None for any number. ``open``: the share of a day in
+    which the host may get requests. ``never``: why it gets none in this run. ``paused``: the
+    operator has paused the host, and the crawl does not end before it is resumed."""
 
     host: str
     queued: int
@@ -194,7 +194,7 @@ def forecast(
     if found > MOVES_AWAY * rate > 0:
         reasons.append(
             f"URLs are found about as fast as fetched ({found:.3g} and {rate:.3g} a second),"
-            " so no end is in sight."
+            " so the crawl will take longer."
         )
     elif found > 0.05 * rate > 0:
         seconds /= 1 - found / rate

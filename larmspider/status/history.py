@@ -63,9 +63,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """``pages``, ``bytes`` and ``failures`` of all runs together. In a long log, a crash between
-    two samples may hide some. ``late_pages`` and ``late_found``: pages and new URLs a second over
-    the last LATE_SECS of the log."""
+    """``pages``, ``bytes`` and ``failures``: sums over all runs. In a long log, a crash between two
+    samples may hide some of them. ``late_pages`` and ``late_found``: pages and new URLs a second
+    over the last LATE_SECS of the log."""
 
     points: list[Point] = field(default_factory=list)
     runs: int = 0
@@ -233,7 +233,7 @@ def _lines(log: Path) -> list[Line]:
 
 
 def _samples(file: BinaryIO, size: int) -> list[bytes]:
-    """Lines at equal distances, and the last ones."""
+    """Lines at equal distances, and the last lines."""
     found, last = [], -1
     for at in range(SAMPLES):
         start = max(last, at * size // SAMPLES)
@@ -248,7 +248,7 @@ def _samples(file: BinaryIO, size: int) -> list[bytes]:
 
 
 def _parsed(line: bytes) -> Line | None:
-    """None for a line that is still being written, or damaged."""
+    """The values of a line; None for a line that is damaged or still being written."""
     fields = line.decode("ascii", "replace").rstrip("\n").split("\t")
     if len(fields) != COLUMNS:
         return None

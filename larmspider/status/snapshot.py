@@ -31,9 +31,9 @@ class Gauges:
     ``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
     ``links``, ``failures`` and ``counters`` (larmspider's Scrapy stats) since this run began;
     ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: why an idle crawl waits.
-    ``broken``: why nothing more is committed. ``scope``: the one in force, as LARM_RESTRICT;
-    ``orders`` of the operator. ``threads``: the allowed fetches at a time, of many workers of
-    each.
+    ``broken``: why nothing more is committed. ``scope``: the scope in force, in the form of
+    LARM_RESTRICT. ``orders``: the operator's orders. ``threads``: the allowed fetches at a time;
+    with many workers, of each worker.
     """
 
     time: float

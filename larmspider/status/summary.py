@@ -209,7 +209,7 @@ class Summary:
 
     @property
     def complaint(self) -> str:
-        """Why a crawl that ended has status 1, in words; "" for another one."""
+        """Why an ended crawl has exit status 1, in words; "" if it has another status."""
         if self.broken:
             return f"the crawl broke off: {self.broken}{_after_a_break(self.broken)}"
         if self.reason == NO_SEED:

@@ -139,14 +139,16 @@ class TotalsExtension:
         assert self.crawler.stats is not None
         totals = self.before.with_run(self.crawler.stats.get_stats())
         scheduler = scheduler_of(self.crawler)
-        return replace(totals, paused=scheduler is not None and scheduler.frontier.control.paused)
+        paused = scheduler is not None and scheduler.paused
+        return replace(totals, paused=paused)
 
     def _write(self, totals: Totals) -> None:
         with changing(self.directory, TOTALS_FILE):  # the last time after the end of the run
             totals.write(self.directory)
 
     async def write(self) -> None:
-        """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
+        """Write the file. A full disk gives only a warning here, because no data is lost; the
+        stores end the crawl."""
         try:
             await asyncio.to_thread(self._write, self.now())
         except (OSError, CrawlDirError) as error:

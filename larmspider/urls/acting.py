@@ -25,7 +25,8 @@ from urllib.parse import unquote_plus, urlsplit
 
 
 def _folded(text: str) -> str:
-    """Without escapes, parameters, capitals and accents: ``l%C3%B6schen`` is ``loschen``."""
+    """The text without escapes, parameters, capitals and accents: ``l%C3%B6schen`` is
+    ``loschen``."""
     text = unquote_plus(text).partition(";")[0].casefold()
     if text.isascii():
         return text
@@ -134,7 +135,8 @@ def changes(url: str) -> str | None:
 
 
 def _segments(path: str) -> tuple[list[str], bool]:
-    """The segments of a path up to the last that is not a number, and whether one is behind it."""
+    """The segments of a path up to the last segment that is not a number, and whether a number
+    follows it."""
     segments = [_folded(segment) for segment in path.split("/") if segment]
     more = False
     while len(segments) > 1 and _ID.fullmatch(segments[-1]):

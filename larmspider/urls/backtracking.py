@@ -65,7 +65,7 @@ def slow_string(pattern: str, flags: int, method: str) -> str | None:
 
 
 def _run(job: str) -> str | None:
-    """The string that the child was at when it was stopped or gave up; None if it came through."""
+    """The string at which the child was stopped or gave up; None if it tried all strings."""
     # as text, because the package may lie in a zip file
     program = resources.files("larmspider.urls").joinpath(_CHILD).read_text("utf-8")
     with subprocess.Popen(  # noqa: S603 - our own file, by this interpreter

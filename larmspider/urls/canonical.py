@@ -84,6 +84,7 @@ _FOLDER_FILE = re.compile(
     r"/(?:index|default)\.(?:html?|xhtml|shtml|php|aspx?|jsp|cgi|cfm)\Z", re.IGNORECASE | re.ASCII
 )
 _SLASHES = re.compile("//+")
+_PORT_OF_FTP = re.compile(r"[/\\]*+[^/\\?#]*:0*21(?=[/\\?#]|\Z)")
 _OF_THE_WEB = ("http:", "https:")
 _STAND_IN = "odd-punycode.invalid"
 # Scheme, host with punycode in ASCII, and the rest.
@@ -103,11 +104,11 @@ class Forms(NamedTuple):
 class Canonicalizer:
     """Makes canonical forms: an instance is called with a URL; forms() gives the exact one as well.
 
-    ``rules`` say which guesses a host's canonical form is made by, and which of these are in its
-    exact form as well. ``lowercase_path=False`` is path-case: never, for all hosts, and
-    ``lowercase_exceptions`` are patterns of hosts for which it is so. ``session_ids`` are the names
-    of the parameters to drop, see session_ids.py. Raises ConfigError for patterns or names that
-    could never match.
+    ``rules``: the guesses that make a host's canonical form, and the guesses among these that its
+    exact form has, too. ``lowercase_path=False`` switches the guess path-case off for all hosts;
+    ``lowercase_exceptions`` are patterns of hosts for which it is off. ``session_ids`` are the
+    names of the parameters to drop, see session_ids.py. Raises ConfigError for patterns or names
+    that could never match.
     """
 
     def __init__(
@@ -256,7 +257,12 @@ def _parse_any(url: str) -> can_ada.URL | _Parts:
 def _parse_connected(url: str, scheme: str) -> _Parts:
     """The URL of a connector, read as a URL of the web: WHATWG gives no meaning to the hosts, ports
     and backslashes of other schemes."""
-    parsed = _parse_any("ftp://" + url.lstrip(C0_OR_SPACE)[len(scheme) + 3 :])
+    rest = url.lstrip(C0_OR_SPACE)[len(scheme) + 3 :]
+    stand_in = "ws" if _PORT_OF_FTP.match(rest) else "ftp"  # ftp: drops the port 21, ws: 80
+    try:
+        parsed = _parse_any(f"{stand_in}://{rest}")
+    except InvalidURL as error:
+        raise InvalidURL(str(error).replace(f"{stand_in}://", f"{scheme}://", 1)) from None
     port = "" if parsed.port == PORTS[f"{scheme}:"][1:] else parsed.port
     return _Parts(f"{scheme}:", parsed.hostname, port, parsed.pathname, parsed.search)
 
@@ -319,7 +325,7 @@ class Disguised(NamedTuple):
 
 
 def disguised(url: str) -> Disguised | None:
-    """None unless can_ada refused ``url`` for such a host alone."""
+    """``url`` with another host, if can_ada refused it only for such a host; else None."""
     found = _URL.match(replace_escape_chars(url.strip(C0_OR_SPACE)))
     if found is None:
         return None

@@ -56,8 +56,9 @@ def names_of(mask: int) -> Iterator[str]:
 
 
 class EquivalenceRules:
-    """``modes``: host patterns, each with the mode of some rules by name; the first pattern that
-    matches and sets a rule holds. A rule that none sets is proven. Raises ConfigError."""
+    """``modes``: host patterns, each with the modes of some rules by name. For each rule the first
+    matching pattern that sets it counts. A rule that no pattern sets is proven. Raises
+    ConfigError."""
 
     def __init__(self, modes: Sequence[tuple[str, Mapping[str, str]]] = ()) -> None:
         for pattern, by_rule in modes:

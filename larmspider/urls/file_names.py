@@ -52,8 +52,8 @@ def _decoded(value: str) -> str:
 
 
 def name_of(*names: str) -> str:
-    """The first of file names and URLs whose extension says a type; the first of all if none
-    does."""
+    """The first of some file names and URLs whose extension has a known type; if none has, the
+    first of all."""
     for name in names:
         if name and type_by_name(name):
             return name

@@ -74,7 +74,7 @@ class FileRoots:
         return bool(self.roots)
 
     def of(self, path: bytes) -> bytes | None:
-        """The root that ``path`` lies in, the longest of several; None: in none."""
+        """The longest root that contains ``path``; None if no root does."""
         found = [root for root in self.roots if _lies_in(path, root)]
         return max(found, key=len, default=None)
 
@@ -112,7 +112,7 @@ class OpenableUrls:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Raises ConfigError for a value that is no such table."""
+        """Read the table from the settings. Raises ConfigError for a value of another form."""
         places = options.mapping(settings, "LARM_FILE_URLS")
         for begin, place in places.items():
             if not is_source(begin) or not begin.endswith("/"):
@@ -128,8 +128,8 @@ class OpenableUrls:
         return cls(places)
 
     def __call__(self, url: str) -> str:
-        """The URL that a reader can open, "" for a file that is mapped to none; others as they
-        are."""
+        """The URL that a reader can open; "" for a file that is mapped to no URL. Other URLs stay
+        unchanged."""
         if not is_source(url):
             return url
         for begin, place in self._places:

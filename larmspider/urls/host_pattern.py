@@ -52,7 +52,8 @@ def host_matcher(*patterns: str) -> Callable[[str], object]:
 
 @dataclass(frozen=True)
 class HostPattern:
-    """``scheme`` None: not said; ``port`` None: the default one, 0: any."""
+    """``scheme``: None if the pattern has none. ``port``: None stands for the scheme's default
+    port, 0 for any port."""
 
     host: str
     scheme: str | None = None

@@ -104,11 +104,11 @@ class UrlForms:
         return forms
 
     def __call__(self, url: str) -> Forms:
-        """Raises InvalidURL where there are none."""
+        """The forms of a URL. Raises InvalidURL if it has none."""
         return self._memo[url]
 
     def needed(self, one: str, other: str) -> int | None:
-        """As Canonicalizer.needed(), for two valid URLs."""
+        """See Canonicalizer.needed(); both URLs are valid."""
         return self._canonicalizer.needed(self(one).exact, self(other).exact)
 
     def may_have_sessions(self, netloc: str) -> bool:

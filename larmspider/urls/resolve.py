@@ -146,7 +146,7 @@ def _resolve(
 def _base(
     url: str, base_href: str | None, encode: Callable[[str], bytes] | None
 ) -> can_ada.URL | str:
-    """HTML 4.2.3: the document's own URL where the base element's href is unusable."""
+    """The base URL; if the base element's href is unusable, the document's own URL (HTML 4.2.3)."""
     document = _parsed(url)
     if base_href is None:
         return document

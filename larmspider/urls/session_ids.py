@@ -64,6 +64,9 @@ _PLAIN = re.compile(r"[A-Za-z]?[a-z]*[0-9]{0,4}")
 """A word or a number beside such a part. Otherwise the whole segment is the token: a GUID."""
 _BEFORE_INSIDE = re.compile(r"[0-9A-Za-z]*[^0-9A-Za-z/]\Z")
 """The word and the separator before a part; a token's name begins with them: ``sid=*8``."""
+_ONE_SEGMENT = re.compile(r"[^/]+")
+_MOST_CHARS, _MOST_IN_SEGMENT = 2_083, 300
+"""Longer paths and segments have no token in the path: the time grows with the square of these."""
 _IN_SEGMENT = re.compile(rf"(;[^=;/]+)=({_DRAWN})(?=[;/]|\Z)")
 """A parameter behind a segment; its name begins with the semicolon: ``/item;trk=9f86d081884c``."""
 
@@ -131,33 +134,41 @@ def _parts(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[re.Match[str], s
     """The parts of a URL's segments that match ``tokens``, each with its name. Whole segments and
     parameters are none."""
     first = url.find("/", url.find("://") + 3) if "://" in url else 0
-    for part in tokens.finditer(url, max(0, first)):
-        begin, end = part.span()
-        behind = url[end : end + 1]
-        start = url.rfind("/", 0, begin) + 1
-        if (begin == start and behind in ("", "/", ";")) or ";" in url[start:begin]:
+    for segment in _ONE_SEGMENT.finditer(url, max(0, first)) if len(url) <= _MOST_CHARS else ():
+        start, stop = segment.span()
+        if stop - start > _MOST_IN_SEGMENT:
             continue
-        before = _BEFORE_INSIDE.search(url, start, begin)
-        word = f"{_fixed(before[0][:-1])}{before[0][-1]}" if before else "^"
-        yield part, f"{word}*{len(part[0])}"
+        for part in tokens.finditer(url, start, stop):
+            begin, end = part.span()
+            behind = url[end : end + 1]
+            if (begin == start and behind in ("", "/", ";")) or ";" in url[start:begin]:
+                continue
+            before = _BEFORE_INSIDE.search(url, start, begin)
+            word = f"{_fixed(before[0][:-1])}{before[0][-1]}" if before else "^"
+            yield part, f"{word}*{len(part[0])}"
 
 
 def _segments(url: str, tokens: re.Pattern[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     """The segments of a URL's path that match ``tokens``: the index among its parts between
     slashes, the segment, and its names."""
-    parts = url.split("/")
+    if len(url) > _MOST_CHARS:
+        return
+    parts, before = url.split("/"), ""
     first, last = (3, len(parts) - 1) if "://" in url else (1, len(parts) - 1)
+    named = first
     for at in range(first, len(parts)):
         value = parts[at].partition(";")[0] if ";" in parts[at] else parts[at]
         if len(value) < _LEAST_SEGMENT or tokens.fullmatch(value) is None:
             continue
-        before = "".join([f"{_fixed(one)}/" for one in parts[first:at]])
+        before += "".join([f"{_fixed(one)}/" for one in parts[named:at]])
+        named = at
         names = (f"/{before}*{len(value)}",) if before or at < last else ()
         yield at, value, (*names, f"{_LAST}{len(value)}") if at == last else names
 
 
 def _fixed(segment: str) -> str:
-    """A segment before a token, as it is in the token's name: numbers and tokens vary."""
+    """The form of a segment before a token in the token's name. Numbers and tokens in it are
+    replaced, because they vary."""
     return "*" if any(map(str.isdigit, segment)) else segment.lower()
 
 

@@ -80,8 +80,8 @@ def _is_format(one: list[str], other: list[str]) -> bool:
 
 
 def _word_at(one: list[str], other: list[str]) -> int:
-    """Where ``/blame/src/a.c`` has a word of views and ``/tree/src/a.c``, or the folder
-    ``/tree/src``, another one; 0: they differ otherwise."""
+    """The place at which ``/blame/src/a.c`` has a word for a view where ``/tree/src/a.c``, or the
+    folder ``/tree/src``, has another segment; 0 if the paths differ otherwise."""
     differ = [at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
     is_one = len(differ) == 1 and len(one) >= len(other)
     return differ[0] if is_one and one[differ[0]] in WORDS and differ[0] < len(one) - 1 else 0

@@ -166,8 +166,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The sender of a request: ``session`` of a browser, or ``script`` with a
-    token. ``wait``: seconds until its address may try again, after wrong or unchecked tokens.
+    """The sender of a request: a browser with a ``session``, or a ``script`` with a token.
+    ``wait``: the seconds until its address may try again, after wrong or unchecked tokens.
     ``stale``: its cookie has no session."""
 
     session: Session | None = None
@@ -206,10 +206,10 @@ class Proof:
 
 class Guard:
     """``token`` may be a function, if the token may change. ``names``: hosts of this server, apart
-    from addresses and localhost. ``closed``: reading needs the token too, except for paths that
-    begin with one of ``open_paths``; a function if that may change. ``closed_pages`` is the same
-    for all pages but the search, which shows each reader what this reader may see. A session ends
-    after ``session_secs``, or ``idle_secs`` after its last request."""
+    from addresses and localhost. ``closed``: reading needs the token, too, except for paths that
+    begin with one of ``open_paths``. It is a function if it may change. ``closed_pages``: the same
+    for all pages except the search, which shows each reader only the pages that this reader may
+    see. A session ends after ``session_secs``, or ``idle_secs`` after its last request."""
 
     def __init__(
         self,
@@ -276,7 +276,8 @@ class Guard:
                     one.identity = identity
 
     def session(self, cookies: Mapping[str, str], host: str, *, use: bool = True) -> Session | None:
-        """The session of a request, if it has a valid one. ``use``: it goes on from now."""
+        """The session of a request, if it has a valid one. ``use``: the request extends the
+        session."""
         for secure in (True, False):
             name = cookies.get(cookie_name(host, secure=secure), "")
             found, now = self._sessions.get(name), self._clock()
@@ -349,7 +350,7 @@ class Guard:
 
     @staticmethod
     def refuse_post(proof: Proof, csrf: str) -> str | None:
-        """Why a POST that is not foreign() may not change anything; None if it may."""
+        """Why a POST of this site's own origin may not change anything; None if it may."""
         if proof.session is None:
             return None if proof.script is not None else "sign in first"
         mark = csrf.encode("utf-8", "replace")
@@ -359,7 +360,7 @@ class Guard:
 
     @staticmethod
     def foreign(headers: Mapping[str, str]) -> str | None:
-        """Why a request is known to come from a page of another origin; None if it is not."""
+        """Why a request must come from a page of another origin; None if nothing shows that."""
         origin, host = headers.get("Origin"), headers.get("Host", "")
         # a browser sends scheme and host alone, so that no parser is needed
         if origin is not None and origin.partition("://")[2].lower() != host.lower():

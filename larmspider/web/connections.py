@@ -52,8 +52,8 @@ class Connection(asyncio.Protocol):
 
     @contextmanager
     def waits(self) -> Iterator[None]:
-        """While a busy connection waits for the body of its request: it takes no place that another
-        one needs."""
+        """Mark a busy connection that waits for the body of its request. It gives way to other
+        connections."""
         self._requests -= 1
         self._since = self._connections.clock()
         try:

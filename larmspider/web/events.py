@@ -58,7 +58,7 @@ class Events:
         return gauges
 
     def forget(self) -> None:
-        """Ask the crawl again at the next request, since something was changed."""
+        """Drop the gauges after a change, so that the next request asks the crawl."""
         self._latest = (-TICK_SECS, None)
 
     async def listen(
@@ -111,7 +111,7 @@ class Events:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     def _send(self, messages: dict[str, bytes] | None) -> None:
-        """The message of each language; None: no more comes."""
+        """Send the message of each language. None ends the stream."""
         for queue, language in self._listeners.items():
             if queue.full():
                 queue.get_nowait()

@@ -81,7 +81,7 @@ class Look:
 
     @property
     def style(self) -> str:
-        """The path of a sheet over the others; "" for none."""
+        """The path of a style sheet on top of the others; "" for none."""
         return f"/static/{STYLE}" if STYLE in self.files else ""
 
 
@@ -110,7 +110,7 @@ def _style(colour: str) -> str:
 
 
 def _luminance(colour: str) -> float:
-    """As WCAG 2.2 defines it."""
+    """The luminance of a colour by WCAG 2.2."""
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
     values = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)

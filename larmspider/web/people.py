@@ -36,8 +36,12 @@ class People:
     def ways(self) -> Sequence[Way]:
         return ()
 
+    async def prepare(self, principals: Collection[str]) -> None:
+        """Look up what `expanded` needs. Raises HttpError."""
+
     def expanded(self, principals: Collection[str]) -> frozenset[str]:
-        """With other names of the same person, and the groups of groups."""
+        """The principals with other names of the same person, and with the groups of groups. Looks
+        nothing up."""
         return frozenset(principals)
 
     def allows(self, scope: str, path: str) -> bool:
@@ -49,5 +53,5 @@ class People:
         return None
 
     async def signed_out(self, session: Session, origin: str) -> str:
-        """The URL at which the session's provider ends its own session; "" for none."""
+        """The URL at which the provider ends its own session of this user; "" for none."""
         return ""

@@ -24,15 +24,15 @@ INNER = web.RequestKey("inner", bool)
 
 
 def prefix_of(request: web.Request) -> str:
-    """The path of the proxy, without a slash at its end; "" for none, and for text that is not a
-    path of plain segments."""
+    """The proxy's path without a slash at its end; "" without a proxy's path, or if the header is
+    not a path of plain segments."""
     found = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
     plain = len(found) <= MAX_PREFIX and _PREFIX.fullmatch(found)
     return found if plain and not {".", ".."} & set(found.split("/")) else ""
 
 
 def lead_below(response: web.StreamResponse, prefix: str, *, mounted: bool = False) -> None:
-    """Have the links of an answer, and its redirect, lead below ``prefix``. ``mounted``: as in
+    """Prefix the links of an answer, and its redirect, with ``prefix``. ``mounted``: as in
     `prefixed`."""
     location = response.headers.get("Location", "")
     if location.startswith("/") and not location.startswith("//"):

@@ -73,6 +73,9 @@ class Previews:
                 drawn = self._draw(crawl, page)
             except ExtractionStopped:
                 return None
+            except OSError as error:  # the disk, or no further process: it is tried again
+                logger.warning("No preview of %s: %s", page.url, error)
+                return None
             except (ExtractionRefused, CrawlDirError) as error:
                 logger.info("No preview of %s: %s", page.url, error)
                 drawn = b""
@@ -98,10 +101,8 @@ class Previews:
 
     def _keep(self, name: str, drawn: bytes) -> None:
         if drawn:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="larmspider-previews-")
             try:
-                Path(self._folder.name, name).write_bytes(drawn)
+                Path(self._kept_in(), name).write_bytes(drawn)
             except OSError as error:  # the disk is full: it is drawn again next time
                 logger.warning("Previews are not kept: %s", error)
                 return
@@ -109,6 +110,15 @@ class Previews:
         self._bytes += len(drawn)
         while self._bytes > self._kept_bytes or len(self._sizes) > self._kept_names:
             self._forget(next(iter(self._sizes)))
+
+    def _kept_in(self) -> str:
+        """The folder of the pictures. Raises OSError."""
+        if self._folder is not None and not Path(self._folder.name).is_dir():
+            self._folder.cleanup()  # it was tidied away
+            self._folder = None
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="larmspider-previews-")
+        return self._folder.name
 
     def _forget(self, name: str) -> None:
         size = self._sizes.pop(name)

@@ -52,8 +52,8 @@ _INDEX = "CREATE INDEX IF NOT EXISTS by_plain ON queries (plain) WHERE plain IS 
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
-    """A query that came ``times`` times on ``days`` days. ``empty`` times it had no hit; the last
-    time it had ``hits``."""
+    """A query that was sent ``times`` times, on ``days`` days. ``empty``: the number of times
+    without a hit. ``hits``: the hits of the last time."""
 
     query: str
     times: int
@@ -153,8 +153,8 @@ class QueryLog:
         return int(self._clock() // _DAY_SECS)
 
     def _ask(self, statement: str, values: tuple[Any, ...], *, make: bool = False) -> list[Any]:
-        """The rows of an answer. None if the file cannot be used, or is missing and not
-        ``make``."""
+        """The rows of an answer; empty if the file cannot be used. A missing file is made if
+        ``make`` is True; else the result is empty, too."""
         with self._lock:
             try:
                 if self.path is None or not (make or self.path.exists()):
@@ -207,5 +207,6 @@ def _plain(query: str) -> str | None:
 
 
 def _written(query: str) -> str:
-    """A query as it is noted: queries that differ in capital letters and spaces are one."""
+    """The logged form of a query: queries that differ only in capital letters and spaces are
+    one."""
     return " ".join(normalized(query.encode("utf-8", "replace").decode()).lower().split())

@@ -40,8 +40,8 @@ class Reader:
 
 
 def checked_name(text: str, what: str) -> str:
-    """A name as a source of people gives it, in Unicode's normal form C. Raises ConfigError for a
-    name that could pass for another one: control characters, marks of direction, blank ends."""
+    """A name from a source of people, in Unicode's normal form C. Raises ConfigError for a name
+    that could pass for another one: control characters, marks of direction, blank ends."""
     name = unicodedata.normalize("NFC", text)
     hidden = any(unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") for one in name)
     if not name or len(name) > MAX_NAME or hidden or name != name.strip():
@@ -63,5 +63,5 @@ def checked_groups(names: Iterable[str], whose: str) -> frozenset[str]:
 
 
 def all_of(principals: Collection[str], *, signed_in: bool) -> frozenset[str]:
-    """With everyone, and authenticated."""
+    """The principals with `everyone` and, if ``signed_in``, `authenticated`."""
     return frozenset({*principals, EVERYONE, *([AUTHENTICATED] if signed_in else [])})

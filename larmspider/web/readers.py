@@ -72,9 +72,9 @@ class Readers:
         return cls(groups, header, proxies, user_header)
 
     def said_of(self, request: web.Request) -> Reader | None:
-        """The reader whom a trusted proxy names; None where none does, or where a name cannot be
-        used, or where the header for it is empty: Apache sends it so before a sign-in. A header
-        that came twice is not believed: one of them may be the client's own."""
+        """The reader whom a trusted proxy names. None if no proxy names one, if the name cannot be
+        used, or if the header is empty (Apache sends it empty before a sign-in). A header that
+        comes twice is ignored, because one of the two may be the client's own."""
         sent = [
             request.headers.getall(header, []) if header else []
             for header in (self.header, self.user_header)
@@ -95,7 +95,7 @@ class Readers:
         return Reader(name, principals=principals | {f"user:{one}" for one in names})
 
     def client(self, remote: str, forwarded: str) -> str:
-        """The address of a client: ``remote``, or the one that trusted proxies name in
+        """The address of a client: ``remote``, or the address that trusted proxies name in
         X-Forwarded-For. Each proxy appends the address that it sees; earlier ones may be made
         up."""
         for said in reversed(forwarded.split(",")):

@@ -121,8 +121,8 @@ def href(path: str, **query: Any) -> str:
 
 
 def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
-    """``url`` if it is http or https, so that it may stand in an href, or where ``opens`` says that
-    readers find a file, else "": there is no link then."""
+    """A URL for an href: ``url`` if it is http or https, or the URL at which ``opens`` says that
+    readers find a file. Else "", and the page shows no link."""
     if is_source(url):
         return opens(url)
     return url if url.lower().startswith(("http://", "https://")) else ""

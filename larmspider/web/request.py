@@ -47,9 +47,8 @@ class PageView:
 
     ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none. ``scope``
     is what the page needs in a server of several crawls; "" for nothing. ``aside``: the answer
-    takes long, and waits for others of its kind alone.
-    ``without_crawl``: the page works in a directory without a crawl too. ``live``: the page uses
-    ``request.gauges``.
+    takes long, and waits only for other answers of this kind. ``without_crawl``: the page works in
+    a directory without a crawl too. ``live``: the page uses ``request.gauges``.
     """
 
     path: str
@@ -79,8 +78,8 @@ class WebResponse:
 
 @dataclass(frozen=True, slots=True)
 class FlashMessage:
-    """The result of a POST, shown on the next page. ``good``: it succeeded. ``typed``: the fields
-    of the form where it shows them again, to be corrected or confirmed."""
+    """The result of a POST, shown on the next page. ``good``: whether it succeeded. ``typed``: the
+    fields of a form that is shown again, to be corrected or confirmed."""
 
     text: str
     good: bool
@@ -139,22 +138,22 @@ class WebRequest:
 
     @property
     def access(self) -> Access:
-        """Which pages may be shown, by all crawls that are searched. Raises CrawlDirError without a
-        crawl."""
+        """The pages that may be shown, by the rules of all searched crawls. Raises CrawlDirError
+        without a crawl."""
         if self.signed_in:
             return EVERYTHING
         restricted = {pattern for one in self.source.all for pattern in one.restricted}
         return self.readers.access(tuple(sorted(restricted)), self.groups, self.principals)
 
     def _access_of(self, source: Source) -> Access:
-        """Which pages of one crawl may be shown."""
+        """The pages of one crawl that may be shown."""
         if self.signed_in:
             return EVERYTHING
         return self.readers.access(source.restricted, self.groups, self.principals)
 
     @property
     def principals(self) -> frozenset[str]:
-        """For whom access lists open documents."""
+        """The principals for whom access lists are judged."""
         return self.reader.principals
 
     def may_see(self, url: str) -> bool:
@@ -192,8 +191,8 @@ class WebRequest:
     def text(
         self, name: str, default: str = "", limit: int = MAX_TEXT, nul: Literal["", " "] = ""
     ) -> str:
-        """A parameter of the query, without lone surrogates, at most ``limit`` long; ``nul`` stands
-        for NUL."""
+        """A parameter of the query, without lone surrogates, cut to ``limit`` characters. Each NUL
+        in it is replaced by ``nul``."""
         value = self.query.get(name, default)[:limit]
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", nul)
 
@@ -231,7 +230,7 @@ SECONDS = 15.0
 
 
 class Work:
-    """Runs pages in few threads and each for a short time, so that the crawl continues beside."""
+    """Runs pages in few threads, each for a short time, so that the crawl continues meanwhile."""
 
     def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")

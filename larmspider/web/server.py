@@ -56,8 +56,8 @@ BACKLOG = 1024
 
 
 def _of_ours(record: logging.LogRecord) -> bool:
-    """False for malformed requests, and bodies that cannot be decoded, which are answered with 400
-    and not logged."""
+    """Whether an error is an error of this program. Malformed requests, and bodies that cannot be
+    decoded, are not: they are answered with 400 and not logged."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, (HttpProcessingError, web.RequestPayloadError))
 
@@ -86,8 +86,8 @@ class Binding:
 
     @classmethod
     def from_settings(cls, settings: Settings, *, has_tokens: bool = False) -> Self:
-        """Raises ConfigError for bad values, and where other machines could connect without
-        token; ``has_tokens``: there are others than LARM_WEB_TOKEN."""
+        """Raises ConfigError for bad values, and if other machines could connect without a token.
+        ``has_tokens``: there are tokens besides LARM_WEB_TOKEN."""
         token = options.text(settings, "LARM_WEB_TOKEN")
         binding = cls(
             address=options.text(settings, "LARM_WEB_ADDRESS"),
@@ -167,8 +167,8 @@ class Server:
 
     @classmethod
     async def start_at_socket(cls, app: web.Application, path: Path) -> Self:
-        """At a Unix socket, which this user alone may use; one that lies there is replaced. Raises
-        OSError."""
+        """Listen at a Unix socket that only this user may use. An existing socket is replaced.
+        Raises OSError."""
         path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

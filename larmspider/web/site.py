@@ -51,14 +51,14 @@ class FlashMessages:
         return number
 
     def of(self, number: str) -> FlashMessage | None:
-        """None for an unknown or old number."""
+        """The message with a number; None for an unknown or old number."""
         return next((flash for n, flash in self._kept if n == number), None)
 
 
 @dataclass(slots=True)
 class Site:
-    """State of an application. ``health`` makes /healthz, which waits for no page, ``aside`` the
-    pages that no other page waits for."""
+    """The state of an application. ``health`` runs /healthz, which waits for no page. ``aside``
+    runs slow pages, for which no other page waits."""
 
     source: Source
     crawl_status: CrawlStatus
@@ -79,7 +79,7 @@ class Site:
     people: People = field(default_factory=People)
 
     def forget(self) -> None:
-        """Drop cached values after an action, which a checkpoint has by now."""
+        """Drop cached values after an action that a checkpoint has committed."""
         self.events.forget()
         self.crawl_status.forget()
 
@@ -89,7 +89,7 @@ _PROOF = web.RequestKey("proof", Proof)
 
 
 def proof_of(request: web.Request) -> Proof:
-    """Who sends the request; looked at and counted once."""
+    """The sender of a request. It is checked and counted once."""
     found: Proof | None = request.get(_PROOF)
     if found is None:
         guard = request.app[SITE].guard
@@ -171,21 +171,31 @@ def web_request(request: web.Request) -> WebRequest:
 
 def reader_of(request: web.Request) -> Reader:
     """The person who asks: by the session or token, else as a trusted proxy says."""
-    site, proof = request.app[SITE], proof_of(request)
-    identity, said = proof.identity, site.readers.said_of(request)
-    principals = said.principals if said is not None else frozenset()
+    site, identity = request.app[SITE], proof_of(request).identity
+    said = site.readers.said_of(request)
     name = said.name if said is not None else ""
-    if identity is not None and identity.principals:
-        principals = identity.principals
+    principals = _principals_of(identity, said)
     found = all_of(site.people.expanded(principals), signed_in=bool(identity or said))
     if identity is None:
         return Reader(name, principals=found)
     return Reader(identity.name, identity.role, found)
 
 
+async def prepare(request: web.Request) -> None:
+    """Look up the names of the person who asks, before `reader_of`. Raises HttpError."""
+    site, identity = request.app[SITE], proof_of(request).identity
+    await site.people.prepare(_principals_of(identity, site.readers.said_of(request)))
+
+
+def _principals_of(identity: Identity | None, said: Reader | None) -> frozenset[str]:
+    if identity is not None and identity.principals:
+        return identity.principals
+    return frozenset() if said is None else said.principals
+
+
 def may_read(request: web.Request) -> bool:
-    """Whether the path may be read: the search also by those whom a trusted proxy lets in, and by
-    all who have signed in."""
+    """Whether the path may be read. The search may also be read by users whom a trusted proxy lets
+    in, and by all signed-in users."""
     if _is_open(request) or (proof := proof_of(request)).reads:
         return True
     if proof.may(MAY_SEARCH) and _is_search(request.path):
@@ -208,7 +218,7 @@ def may_still_read(request: web.Request) -> bool:
 
 
 def _is_open(request: web.Request) -> bool:
-    """Whether those may read the path who do not sign in."""
+    """Whether users who have not signed in may read the path."""
     path = SEARCH if request.path == DESCRIPTION else request.path
     site = request.app[SITE]
     if site.guard.may_read(path, signed_in=False):
@@ -225,7 +235,8 @@ def may_search(request: web.Request) -> bool:
 
 
 def scheme_of(request: web.Request) -> str:
-    """As the browser knows it, for links to this server: a proxy in front may speak https."""
+    """The scheme that the browser sees, for links to this server. A proxy in front may speak
+    https."""
     forwarded = request.headers.get("X-Forwarded-Proto", "").strip().lower()
     return forwarded if forwarded in ("http", "https") else request.scheme
 

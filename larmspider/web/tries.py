@@ -27,7 +27,7 @@ _IPV6_BITS = 64
 
 
 def tried_too_often(secs: float) -> HttpError:
-    """The error for an address that has to wait so long; ``values["seconds"]`` is Retry-After."""
+    """The error for an address that has to wait; ``values["seconds"]`` is Retry-After."""
     seconds = max(1, round(secs + 0.5))
     return HttpError(
         "Too many wrong tokens were sent; try again in {seconds} s.", 429, seconds=seconds
@@ -69,9 +69,9 @@ class Tries:
         return found.ends - now if found.number >= most else 0.0
 
     def failed(self, address: str, wrong: str, *, again: bool = True) -> float:
-        """Count a ``wrong`` token. Without ``again`` the last wrong token of this address does not
-        count once more, such as the cookie of an ended session. Returns seconds to wait, as
-        wait()."""
+        """Count a ``wrong`` token. Without ``again``, the last wrong token of this address does not
+        count a second time; it may be the cookie of an ended session. Returns the seconds to wait,
+        as wait() does."""
         now, name = self._clock(), network_of(address)
         found = self._by_address.get(name)
         if found is None or now >= found.ends:

@@ -69,8 +69,8 @@ def keep_private(settings: Settings) -> None:
 
 
 def follow_mode(manifest: Mapping[str, Any], *places: Place) -> None:
-    """Set the umask of this process as the crawl that wrote ``manifest``, or any part of it in
-    further ``places``, had it."""
+    """Set the umask of this process to the umask of the crawl that wrote ``manifest``, or of any
+    part of the crawl in further ``places``."""
     value = (manifest.get("settings") or {}).get("LARM_DIR_MODE")
     if value:
         os.umask(0o777 & ~(value if isinstance(value, int) else int(value, 8)))
@@ -129,7 +129,7 @@ def _chmod(mode: int) -> str:
 
 
 def _wider(path: Path, mode: int) -> int | None:
-    """The mode of a file or directory that others may do more with than ``mode`` says."""
+    """The mode of a file or directory if it allows other users more than ``mode`` does."""
     try:
         status = path.lstat()
     except OSError:

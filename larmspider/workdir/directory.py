@@ -114,8 +114,8 @@ class CrawlDirectory:
             self._refuse_if_taken()
 
     def check_frontier(self) -> None:
-        """Raise CrawlDirError for a crawl that has pages but no frontier any more: its stores would
-        go back to the very beginning. Changes nothing."""
+        """Raise CrawlDirError for a crawl that has pages but has lost its frontier, because its
+        stores would go back to the beginning. Changes nothing."""
         data = self.path / "frontier" / "data.mdb"
         if self.fresh or not (self.path / MANIFEST).exists():
             return
@@ -200,8 +200,8 @@ class CrawlDirectory:
         self.manifest["files"] = sorted({*files_in(earlier), *files_in(self.manifest)})
 
     def _earlier(self) -> dict[str, Any] | None:
-        """The manifest of the crawl in this directory, or its copy in the frontier; None for no
-        crawl, and for a crawl that was cut off before its first commit."""
+        """The manifest of the crawl in this directory, or its copy in the frontier. None without a
+        crawl, and for a crawl that ended before its first commit."""
         found = read_or_copy(self.path)
         if found.manifest is not None or not found.trouble or not found.committed:
             return found.manifest
@@ -388,7 +388,7 @@ def _replace(target: Path, content: bytes, draft: Path) -> None:
 
 
 def _is_page(line: bytes) -> bool:
-    """Whether a line of store.log is of a page, and not of an error such as 404."""
+    """Whether a line of store.log belongs to a page, and not to an error such as 404."""
     fields = line.split(b"\t", 5)
     return len(fields) < 6 or not fields[4].startswith((b"4", b"5"))
 
@@ -457,7 +457,8 @@ class ClusterDirectory(CrawlDirectory):
         return options.crawl_root(crawler.settings), shared_manifest_of(crawler)
 
     def check(self) -> None:
-        """As CrawlDirectory.check(), but the lock may be taken: by a worker that starts too."""
+        """Do the checks of CrawlDirectory.check(), but accept a lock that is held, because another
+        worker may be starting."""
         options.check_writable(self.path)
         if self.path.exists():
             self._refuse_if_taken()
@@ -475,7 +476,7 @@ class ClusterDirectory(CrawlDirectory):
 
     @contextmanager
     def unchanging(self) -> Iterator[None]:
-        """No command changes the crawl within this context: it waits for a running one. Raises
+        """A context in which no command changes the crawl. It waits for a running command. Raises
         CrawlDirError if that takes too long."""
         if not self.path.exists():
             yield
@@ -501,7 +502,7 @@ class ClusterDirectory(CrawlDirectory):
         return ", ".join(f"{what} ({name})" for name, what in held if what)
 
     def _note_other_rules(self, earlier: dict[str, Any]) -> None:
-        """Each worker's crawl.json says whether its links are judged again."""
+        """Note in each worker's crawl.json that its links have to be judged again."""
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
         """Each worker's crawl.json names its files."""

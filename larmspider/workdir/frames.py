@@ -83,14 +83,14 @@ def compressed_name(path: Path) -> Path:
 
 
 def present(path: Path) -> Path:
-    """The file that is there of ``path`` and its compressed form; ``path`` if neither is."""
+    """The existing file: ``path`` or its compressed form. ``path`` if neither exists."""
     packed = compressed_name(path)
     return packed if packed.exists() and not path.exists() else path
 
 
 def open_stored(path: Path, *, buffered: bool = True, skip: bool = False) -> BinaryIO:
-    """Open for reading; raises FileNotFoundError. ``buffered``: for readline; ``skip``: read on
-    behind a frame that is damaged."""
+    """Open for reading; raises FileNotFoundError. ``buffered``: the file is read by readline.
+    ``skip``: continue behind a damaged frame."""
     there = present(path)
     if there == path:
         return path.open("rb") if buffered else path.open("rb", buffering=0)
@@ -142,7 +142,8 @@ def _header(packed: int, size: int, crc: int) -> bytes:
 
 
 def _size_inside(packed: bytes) -> int:
-    """Bytes in a frame that cannot be decompressed, as its first bytes say; 0: nothing sensible."""
+    """The size of the content of a frame that cannot be decompressed, according to its first bytes;
+    0 if they have no plausible size."""
     try:
         size = get_frame_info(packed).decompressed_size or 0
     except ZstdError:
@@ -151,7 +152,8 @@ def _size_inside(packed: bytes) -> int:
 
 
 class Frame(NamedTuple):
-    """``at``: where its header begins in the file; ``start``: the offset of its first byte."""
+    """``at``: the place of its header in the file. ``start``: the offset of its first byte in the
+    content."""
 
     at: int
     packed: int
@@ -209,8 +211,8 @@ class Frames:
             return self._places[number]
 
     def span_at(self, place: int) -> tuple[int, int]:
-        """Which bytes inside the frame has that begins at a byte of the file, or, where none does,
-        those behind the last one."""
+        """The span of content of the frame that begins at a byte of the file; if no frame begins
+        there, the span behind the last frame."""
         with self._lock:
             number = bisect_right(self._places, place) - 1
             if number < 0 or self._places[number] != place:
@@ -219,7 +221,8 @@ class Frames:
             return self._starts[number], following[0] if following else self._size
 
     def look(self, file: IO[bytes]) -> None:
-        """Before a file is read that was opened now: another process may have cut it since."""
+        """Check the known frames against a file that was just opened, because another process may
+        have cut it."""
         with self._lock:
             self._look(file)
 
@@ -268,7 +271,7 @@ class Frames:
             self._end, header = frame.end, following
 
     def _frame(self, header: bytes, most: int) -> Frame | None:
-        """The frame of a header, behind the last one, in a file of ``most`` bytes."""
+        """The next frame, from its header, in a file of ``most`` bytes."""
         _, _, packed, size, crc = _HEADER.unpack(header[: _HEADER.size])
         frame = Frame(self._end, packed, self._size, size, crc)
         whole = header.startswith(_START) and packed and size
@@ -304,7 +307,7 @@ class Frames:
         return frame
 
     def _same(self, descriptor: int) -> bool:
-        """Whether the last frame known is still there: a crawl may have cut the file."""
+        """Whether the last known frame is still there; a crawl may have cut the file."""
         if not self._places:
             return True
         return os.pread(descriptor, _HEADER.size, self._places[-1]) == self._last

@@ -61,7 +61,7 @@ class ChangedFile(NamedTuple):
 
 @dataclass
 class Left:
-    """``crawl`` tells this crawl from others. ``files``: size, CRC-32 and content by name."""
+    """``crawl`` identifies the crawl. ``files``: size, CRC-32 and content of each file by name."""
 
     folder: Path
     crawl: str
@@ -122,7 +122,8 @@ def leave(folder: Path) -> None:
 
 
 def read_left(folder: Path) -> Left | None:
-    """None if no run has ended in order. Raises ValueError for a damaged sealed.json."""
+    """The content of sealed.json; None if the last run did not end in order. Raises ValueError for
+    a damaged sealed.json."""
     try:
         whole = json.loads((folder / SEAL).read_bytes())
         said = whole["left"]
@@ -138,7 +139,7 @@ def read_left(folder: Path) -> Left | None:
 
 
 def begin(folder: Path) -> None:
-    """Before the first change of a run. Raises CrawlDirError."""
+    """Remove sealed.json before the first change of a run. Raises CrawlDirError."""
     try:
         break_seal(folder)
     except OSError as error:

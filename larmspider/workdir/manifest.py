@@ -181,7 +181,8 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
 
 
 def filters_of(settings: BaseSettings) -> list[str]:
-    """The import paths of the active spider middlewares, except ones that decide nothing."""
+    """The import paths of the active spider middlewares, without middlewares that decide
+    nothing."""
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     paths = [_path_of(component) for component, order in listed.items() if order is not None]
     return sorted(path for path in paths if path not in _DECIDE_NOTHING)
@@ -230,8 +231,8 @@ def _digest(path: Path) -> str:
 
 
 def _explaining_settings(settings: BaseSettings) -> dict[str, Any]:
-    """The settings that decide about URLs and pace, to explain the crawl's verdicts later; none
-    that may hold a password."""
+    """The settings that decide about URLs and pace, kept to explain the crawl's verdicts later.
+    Settings that may hold a password are left out."""
     names = [
         name
         for name in settings

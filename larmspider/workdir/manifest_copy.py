@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 def packed(manifest: Mapping[str, Any]) -> bytes:
-    """The manifest as crawl.json and the note have it."""
+    """The manifest in the form of crawl.json and of the note."""
     kept = {key: value for key, value in manifest.items() if key != SUM}
     return _dumped({**kept, SUM: _sum(kept)})
 
@@ -77,7 +77,7 @@ def read_or_copy(path: Path) -> Found:
 
 
 def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
-    """The content of crawl.json, and its trouble; neither where there is no file."""
+    """The content of crawl.json, and its defect; empty without a file."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -128,7 +128,7 @@ class Done(NamedTuple):
 
 
 class State(NamedTuple):
-    """A document as it is known: ``state`` is waiting, stored, failed or leaving."""
+    """A document and its state: ``state`` is waiting, stored, failed or leaving."""
 
     url: str
     version: Version
@@ -139,7 +139,8 @@ class State(NamedTuple):
 
 
 class Pushed:
-    """For one thread at a time. All methods raise DiskFullError or CrawlDirError."""
+    """The file of pushed documents, for one thread at a time. All methods raise DiskFullError or
+    CrawlDirError."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
@@ -163,7 +164,7 @@ class Pushed:
 
     @classmethod
     def found(cls, directory: Path) -> Self | None:
-        """The file of a directory; None without one."""
+        """The file of pushed documents in a directory; None if it is missing."""
         path = directory / FILE
         return cls(path, _connected(path)) if path.exists() else None
 
@@ -231,7 +232,7 @@ class Pushed:
             return True
 
     def state(self, exact: str) -> State | None:
-        """The state of a document; None without one."""
+        """The state of a document; None for an unknown document."""
         row = self._one(
             "SELECT url, version, waits, outcome, pushed, stored, stored_facts FROM documents"
             " WHERE exact = ?",
@@ -269,7 +270,7 @@ class Pushed:
         return found is not None
 
     def document(self, exact: str) -> Waiting | None:
-        """The document that waits to be stored; None if none does."""
+        """The document of an order that waits to be stored; None if there is none."""
         row = self._one(
             "SELECT number, content_type, body, facts FROM documents JOIN bodies USING (number)"
             " WHERE exact = ? AND waits = 1",
@@ -281,8 +282,8 @@ class Pushed:
         return Waiting(number, content_type, body, msgspec.json.decode(facts, type=Facts))
 
     def done(self, orders: Sequence[Done]) -> None:
-        """End orders; those that have ended, or have a later one in their place, stay as they
-        are."""
+        """End orders. Orders that have ended, or that a later order has replaced, stay
+        unchanged."""
         if not orders:
             return
         now = time.time()
@@ -306,7 +307,7 @@ class Pushed:
                 self._drop_body(write, order)
 
     def stored_facts(self, exact: str) -> Facts | None:
-        """The facts of the document that the stores have; None without one."""
+        """The facts of the stored document; None if none is stored."""
         row = self._one("SELECT stored_facts FROM documents WHERE exact = ?", exact)
         if row is None or row[0] is None:
             return None
@@ -372,7 +373,7 @@ class PushWatch:
         self._seen: dict[Path, tuple[list[tuple[int, int]], bool]] = {}
 
     def waits(self, directory: Path) -> bool:
-        """False also if the file cannot be read."""
+        """Whether documents wait in a directory; False if the file cannot be read."""
         found = []
         for name in FILES[:2]:
             with suppress(OSError):
@@ -409,7 +410,7 @@ def facts_of(directory: Path) -> Iterator[Callable[[Page], None]]:
 
 
 def stored_access(directory: Path) -> Iterator[tuple[str, list[str]]]:
-    """`Pushed.access` of a directory. Raises CrawlDirError."""
+    """The result of `Pushed.access` for the file in a directory. Raises CrawlDirError."""
     if (pushed := Pushed.found(directory)) is not None:
         with pushed:
             yield from pushed.access()

@@ -79,7 +79,7 @@ class Removals:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Raises ConfigError for an invalid line, CrawlDirError."""
+        """Read the rules of a directory. Raises ConfigError for an invalid line, CrawlDirError."""
         path = directory / FILE
         try:
             lines = path.read_text("utf-8").splitlines()

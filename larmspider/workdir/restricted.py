@@ -69,7 +69,8 @@ def restricted_of_run(settings: Settings) -> tuple[str, ...]:
 
 
 def restricted_or_all(places: Iterable[Place], settings: Settings | None = None) -> tuple[str, ...]:
-    """`restricted_hosts`; all hosts and `FILES` where these cannot be known, which is logged."""
+    """The result of `restricted_hosts`. If the hosts cannot be known, all hosts and `FILES`, and
+    the log says so."""
     try:
         return restricted_hosts(places, settings)
     except (ConfigError, CrawlDirError) as error:
@@ -90,8 +91,9 @@ def note_restricted(manifest: dict[str, Any], hosts: Iterable[str]) -> None:
 
 
 def restricted_by_moves(restricted: Iterable[str], moves: Iterable[tuple[str, str]]) -> set[str]:
-    """Hosts to which restricted hosts have moved, over any number of moves, and that are not
-    restricted yet; ``moves`` are host names, old and new: the stricter of both holds.
+    """Hosts that are not restricted yet, and to which restricted hosts have moved, over any number
+    of moves. ``moves`` are pairs of host names, old and new. A new host must not be less restricted
+    than the old one.
 
     >>> sorted(restricted_by_moves(["hr"], [("hr", "people"), ("people", "staff"), ("wiki", "x")]))
     ['people', 'staff']
@@ -158,7 +160,7 @@ def _read_beside_pages(directory: Path) -> dict[str, Any]:
 
 
 def _read(directory: Path) -> dict[str, Any] | None:
-    """None if there is no crawl.json."""
+    """The content of crawl.json; None if it is missing."""
     file = directory / MANIFEST
     try:
         seen = file.stat()

@@ -31,8 +31,8 @@ RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", "web.
 
 
 def settle(settings: BaseSettings) -> None:
-    """Where many workers share a crawl: set LARM_WORKER to the name of this process, the given one
-    or the first free one, whose directory, if there is one, is locked from now on. Raises
+    """If many workers share the crawl, set LARM_WORKER to the name of this process: the given name,
+    or the first free one. The worker's directory, if it exists, is locked from now on. Raises
     ConfigError."""
     if not options.many_workers(settings):
         return

@@ -277,8 +277,8 @@ class _Merge:
         return number
 
     def _withdraw(self, writer: IndexWriter, indexes: Sequence[Path]) -> None:
-        """A worker may have taken in link texts of pages on a host that another one has found to be
-        restricted."""
+        """Remove link texts of restricted hosts: a worker may have indexed link texts of a host
+        that another worker has found to be restricted."""
         noted = [restricted_of(directory) for directory in indexes]
         access = LinkAccess({*self._restricted, *chain.from_iterable(one or () for one in noted)})
         if all(covered(access.restricted, one) for one in noted):
@@ -347,7 +347,7 @@ def _page_of(key: str) -> bytes:
 
 
 def _check_frames(worker: WorkerDirectory) -> None:
-    """Raises CrawlDirError for a compressed log with a damaged frame, which searches pass over."""
+    """Raise CrawlDirError for a compressed log with a damaged frame, which a search would skip."""
     for name in _LOGS:
         left = worker.logs.size(name)
         if left and present(worker.path / name) != worker.path / name:

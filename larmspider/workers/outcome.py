@@ -43,7 +43,7 @@ _OBSERVATIONS = frozenset(map(str, Observation))
 
 
 class Progress:
-    """``logs``: Monitor.log by worker. Lines from before now belong to earlier runs."""
+    """``logs``: Monitor.log by worker. Older lines than this object belong to earlier runs."""
 
     def __init__(self, logs: Mapping[str, Path], clock: Callable[[], float] = time.time) -> None:
         self._logs, self._clock = logs, clock
@@ -111,9 +111,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Numbers of URLs by final state, for each worker. ``left`` are still to be fetched; None:
-    unknown. ``idle``: how many of the ``number`` workers of this run had nothing to do, while the
-    others asked ``hosts`` hosts."""
+    """Numbers of URLs by final state, for each worker. ``left``: the URLs still to be fetched, None
+    if unknown. ``idle``: how many of the ``number`` workers of this run had nothing to do.
+    ``hosts``: the number of hosts that the others fetched from."""
 
     root: Path
     workers: dict[str, Counter[UrlState]]
@@ -132,8 +132,8 @@ class Outcome:
         began: float = inf,
         refresh: Totals | None = None,
     ) -> Self:
-        """Reads every record: a second for 300,000. ``names`` are the workers of this run, which
-        ``began`` then, in seconds since the epoch."""
+        """The outcome of a run. Reads every record: 1 s for 300,000. ``names``: the workers of this
+        run. ``began``: its start in seconds since the epoch."""
         found = {}
         hosts: set[str] = set()
         idle = set(names)

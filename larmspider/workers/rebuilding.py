@@ -42,8 +42,8 @@ _SHOWN = 5  # partitions in a line
 
 @dataclass(slots=True)
 class Rebuilt:
-    """``brought``: records by worker of this machine; ``in_redis``: all workers that are in.
-    ``made`` is cluster.rebuild.Report, None before ``--complete``."""
+    """``brought``: the number of records of each worker of this machine. ``in_redis``: all workers
+    whose records are in Redis. ``made``: the cluster.rebuild.Report, None before ``--complete``."""
 
     brought: dict[str, int] = field(default_factory=dict)
     in_redis: list[str] = field(default_factory=list)
@@ -195,7 +195,8 @@ def _redis_of(
     root: Path, spider: str, settings: BaseSettings, begun: int
 ) -> Iterator[tuple[Any, Any]]:
     """A link to the Redis of the crawl, and its keys. The server is the one that REDIS_URL names,
-    or the private one, which runs meanwhile. ``begun``: the number of partitions, 0 if unknown."""
+    or the private server, which runs meanwhile. ``begun``: the number of partitions, 0 if
+    unknown."""
     from larmspider.cluster.keys import Keys
     from larmspider.cluster.loading import begun_with, refuse_other_format
     from larmspider.cluster.membership import PARTITIONS, cluster_settings

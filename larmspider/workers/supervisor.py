@@ -135,7 +135,8 @@ class WorkerProcess:
 
 
 def _end_with(parent: int) -> None:
-    """In the child: if the supervisor is killed, the worker gets a SIGTERM, and stops in order."""
+    """Ask the kernel to send SIGTERM to this worker if the supervisor is killed, so that it stops
+    in order. Runs in the child."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # replaces the supervisor's, until exec
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it was killed before
@@ -186,7 +187,8 @@ class StopSignals:
         return new
 
     def end_at_once(self) -> None:
-        """From now on a signal raises SystemExit: no worker runs any more, and no loop looks."""
+        """Let signals raise SystemExit from now on, because no worker runs and no loop checks the
+        count."""
         self._ending = True
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

@@ -330,5 +330,7 @@ def test_an_answer_that_waiting_does_not_change_ends_the_commit(server, store, b
     """A foreign key in the place of ours."""
     backend.add(entries("1"))
     store.client.set(store.keys.partition("entries", store.keys.partition_of("a:80")), "no hash")
-    with pytest.raises(BackendError, match="WRONGTYPE"):
+    with pytest.raises(
+        BackendError, match=r"entries:\{\d\} is a string, expected a hash\): .*--rebuild"
+    ):
         backend.checkpoint({})

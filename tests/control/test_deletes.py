@@ -96,6 +96,7 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
     kept = {
         b"\0" * 16: Waiting("http://h/0", "failed", "", 1.8e9, ""),  # the brake has it, too
         b"l" * 16: Waiting("http://h/l", "login", "", 1.8e9, ""),
+        b"k" * 16: Waiting("http://h/k", "login", "", now - 7.5 * 86_400, ""),
         b"m" * 16: Waiting("http://h/m", "missing", "", 1.8e9, "only 0 of 6 pages are there"),
         b"n" * 16: Waiting("http://h/n", "missing", "missing 1 time", 1.8e9, ""),
         b"y" * 16: Waiting("http://h/y", "failed", "", now - 6 * 86_400, ""),
@@ -107,8 +108,9 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
         "http://h/0": "brake",
         "http://h/1": "brake",
         "http://h/2": "brake",
-        "http://h/l": "not decided for 8 days: a login form never removes a page by itself",
-        "http://h/m": "not decided for 8 days: only 0 of 6 pages are there",
+        "http://h/k": "not decided for up to 8 days: a login form never removes a page by itself",
+        "http://h/l": "not decided for up to 8 days: a login form never removes a page by itself",
+        "http://h/m": "not decided for up to 8 days: only 0 of 6 pages are there",
     }
 
 

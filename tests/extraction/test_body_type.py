@@ -297,6 +297,12 @@ def test_the_type_of_a_type_is_that_type(said: str) -> None:
         ("text/plain", b"<?xml version='1.0'?><project/>", "pom", "text/plain"),
         ("", b"#!/bin/sh\n" + bytes(range(256)) * 300, "", OCTETS),
         ("", b"A log\n" * 1_000 + b"\0" * 5 + b"more\n" * 1_000, "", "text/plain"),
+        ("", b"A log\n" * 90 + b"\0" * 4_000 + "gestört\n".encode() * 90, "", "text/plain"),
+        ("", "größer\n".encode() * 40_000 + b"\0" * 5_000 + b"end\n" * 9_999, "", "text/plain"),
+        ("", b"words of a log\0" + b"more\n" * 99, "", "text/plain"),
+        ("", b"\0" * 4_000 + b"\1\2\3\4\5\6\7\b" * 90 + b"\0" * 4_000, "", OCTETS),
+        ("", "<?xml version='1.0'?><x/>".encode("utf-16-be"), "", XML),
+        (OCTETS, b"\xff\xfb\x90\x64" + b"\0" * 400 + b"TAG" + b"x" * 125, "", "audio/mpeg"),
         ("", b"\1\2\3" * 100, "a.docx", DOCX),
         ("", b"\1\2\3" * 100, "a.txt", OCTETS),
         ("application/x-unheard-of", b"\1\2\3" * 100, "", "application/x-unheard-of"),
@@ -415,3 +421,11 @@ def test_sound_and_skipped_frames_are_known_by_their_start(start: bytes, mime: s
 def test_text_is_text_whatever_is_around_it(said, body, name, mime):
     assert media_type(said, body, name) == mime
     assert extractor_for(mime) is not None or mime == OCTETS
+
+
+def test_a_text_with_the_letters_of_a_tar_file_in_their_place_is_a_text() -> None:
+    text = b"a" * 250 + b" me gustar" + b"ia la carta. " * 30
+    at = text.index(b"ustar")
+    assert media_type("text/plain", b"a" * (257 - at) + text) == "text/plain"
+    for magic in (b"ustar\x0000", b"ustar  \0", b"ustar\0\0\0"):
+        assert media_type("", b"name".ljust(257, b"\0") + magic + bytes(247)) == "application/x-tar"

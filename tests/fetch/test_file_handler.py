@@ -19,6 +19,7 @@ from larmspider.extraction.pages.sitemap import listed
 from larmspider.fetch import errors, file_handler
 from larmspider.fetch.file_handler import Answer, FileHandler, FileReader
 from larmspider.fetch.limits import Limits
+from larmspider.fetch.source_handler import Found, Row, answer_of, folder_page
 from larmspider.requests import TOO_LARGE, VALIDATORS
 from larmspider.urls.file_urls import FileRoots, url_of
 
@@ -285,3 +286,13 @@ def test_a_file_server_that_hangs_costs_the_time_of_a_fetch(
     with pytest.raises(errors.TimedOut, match="DOWNLOAD_TIMEOUT"):
         asyncio.run(handler.download_request(request))
     go.set()
+
+
+@pytest.mark.parametrize("when", [-(10**12), 253_402_300_800, 10**12, 7 * 10**16])
+def test_a_time_beyond_the_year_9999_is_the_nearest_date(when: int) -> None:
+    """A broken clock has written it; the document and its folder are read all the same."""
+    found = Found(3, when * 10**9, lambda _: [b"abc"])
+    answer = answer_of(found, "file:///srv/a.txt", NOTHING, LIMITS, None)
+    assert (answer.status, answer.body) == (200, b"abc")
+    assert answer.headers["Last-Modified"][-17:-13] in ("9999", "0001")
+    assert folder_page("srv", [Row("file:///srv/a.txt", "a.txt", when, 3)]).status == 200

@@ -104,6 +104,36 @@ def test_a_host_with_a_broken_view_is_crawled_whole_and_never_parked(order, kind
     assert (server.parked, server.frontier.backend.counts().queued) == (0, 0)
 
 
+@pytest.mark.parametrize("kind", ["http-500", "http-503", "timeout", "reset"])
+@pytest.mark.parametrize(
+    ("view", "known"),
+    [("/wiki/{}?do=chart", "/wiki/*?do=chart"), ("/wiki/{}/chart", "/wiki/*/*")],
+)
+def test_a_broken_view_of_pages_with_names_is_one_view_from_its_second_failure(view, known, kind):
+    names = [f"{a}{b}" for a in ("goat", "sheep", "cow") for b in ("herd", "milk", "barn", "farm")]
+    server = Server({"chart": kind})
+    server.add("http://a/start/", *[f"http://a{view.format(name)}" for name in names])
+    server.add(*[f"http://a/wiki/{name}/" for name in names])
+    server.crawl()
+    assert (server.stored, server.parked) == (len(names) + 1, 0)
+    views = server.frontier.views.views_of("a:80")
+    assert [(name, one.broken) for name, one in views.records.items()] == [(known, True)]
+
+
+def test_views_that_differ_in_one_segment_are_not_one_view_if_another_works():
+    server = Server({"/one/stat": "http-500", "/one/hist": "http-500"})
+    views = [f"http://a/one/{view}?id={n}" for n in range(9) for view in ("stat", "hist", "text")]
+    server.add("http://a/start/", *views, *GOOD)
+    server.crawl()
+    assert (server.stored, server.parked) == (len(GOOD) + 1 + 9, 0)
+    known = server.frontier.views.views_of("a:80")
+    assert known.split == {"/one/*?id=*"}
+    assert {name for name, one in known.records.items() if one.broken} == {
+        "/one/stat?id=*",
+        "/one/hist?id=*",
+    }
+
+
 @pytest.mark.parametrize("connections", [1, 8])
 def test_links_to_a_broken_view_that_nothing_came_before_give_up_no_host(connections):
     server = Server({"/broken/": "http-500"}, connections=connections, delay=0.0)
@@ -245,9 +275,9 @@ def test_a_host_without_failures_has_no_record():
 
 def test_failing_views_of_a_host_are_bounded():
     views = HostViews()
-    views.record("/broken/*").broken = True
+    views.record("/broken/*")[1].broken = True
     for number in range(5 * MAX_VIEWS):
-        views.record(f"/{number}/*")
+        views.record(f"/{number}/*?name{number}=*")
     assert len(views.records) == MAX_VIEWS
     assert "/broken/*" in views.records
 

@@ -34,7 +34,7 @@ def sentences(*pages, robots=0, restrict=False, stored=1):
 CASES = {
     "nofollow on all pages": (
         [page(links=[link("http://wiki/a", "nofollow")], nofollow=True)],
-        "wiki says nofollow on all 1 pages; LARM_HOST_RULES wiki nofollow: ignore follows them",
+        "wiki says nofollow on its only page; LARM_HOST_RULES wiki nofollow: ignore follows them",
     ),
     "nofollow on all links": (
         [page(links=[link("http://wiki/a", "nofollow"), link("http://wiki/b", "nofollow")])],
@@ -51,7 +51,7 @@ CASES = {
     ),
     "robots none": (
         [page(links=[link("http://wiki/a", "nofollow")], nofollow=True, noindex=True)],
-        "wiki says nofollow on all 1 pages; LARM_HOST_RULES wiki nofollow: ignore follows them",
+        "wiki says nofollow on its only page; LARM_HOST_RULES wiki nofollow: ignore follows them",
     ),
     "noindex": (
         [page("/a", [link("http://wiki/b")], noindex=True), page("/b", noindex=True)],
@@ -60,12 +60,12 @@ CASES = {
     ),
     "canonical": (
         [page("/a", canonical="http://other/a")],
-        "wiki names another canonical URL on all 1 pages, such as http://other/a;"
+        "wiki names another canonical URL on its only page, such as http://other/a;"
         " start there as well",
     ),
     "login forms": (
         [page("/a", [link("http://wiki/help")], body=FORM)],
-        "wiki asks for a login on all 1 answers;"
+        "wiki asks for a login on its only answer;"
         " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "redirects to a login": (
@@ -78,13 +78,13 @@ CASES = {
     ),
     "shells": (
         [page(text="Loading ...", body=SHELL)],
-        "wiki needs JavaScript on all 1 pages, which have no text and no links without it;"
+        "wiki needs JavaScript on its only page: without it there is no text and no link;"
         " render = true in LARM_SITES_FILE runs it",
     ),
     "redirect out of scope": (
         [page("/", [link("http://new/", "scope", REDIRECT)], status=301, text="")],
-        "wiki redirects all 1 URLs to http://new/, which is out of scope;"
-        " start there, or take that host into restrict (LARM_RESTRICT)",
+        "wiki redirects its only URL to http://new/, which is out of scope;"
+        " start there, or add that host to restrict (LARM_RESTRICT)",
     ),
     "errors": (
         [page("/", status=404), page("/a", status=404)],
@@ -92,17 +92,17 @@ CASES = {
     ),
     "forbidden": (
         [page("/", status=403)],
-        "wiki answers 403 to all 1 URLs;"
+        "wiki answers 403 to its only URL;"
         " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sign-in.md)",
     ),
     "a login at another host": (
         [page("/", [link("http://sso/adfs/ls/?wa=x", "scope", REDIRECT)], status=302, text="")],
-        "wiki asks for a login on all 1 answers;"
+        "wiki asks for a login on its only answer;"
         " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a form for a login at another host": (
         [page(text="", body=b"<form action=http://sso/><input name='SAMLRequest' value=x></form>")],
-        "wiki asks for a login on all 1 answers;"
+        "wiki asks for a login on its only answer;"
         " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a choice of logins": (
@@ -129,12 +129,12 @@ CASES = {
             page("/", [link("http://wiki/imprint")], text="Imprint", body=SHELL),
             *(page(f"/imprint/{n}") for n in range(4)),
         ],
-        "wiki needs JavaScript on 1 of 5 pages, which have no text and no links without it;"
+        "wiki needs JavaScript on 1 of 5 pages: without it there is no text and no link;"
         " render = true in LARM_SITES_FILE runs it",
     ),
     "a shell with a long hint": (
         [page(text="Words " * 50, body=b"<noscript>" + b"Words " * 50 + b"</noscript>" + SHELL)],
-        "wiki needs JavaScript on all 1 pages, which have no text and no links without it;"
+        "wiki needs JavaScript on its only page: without it there is no text and no link;"
         " render = true in LARM_SITES_FILE runs it",
     ),
     "links by scripts": (
@@ -147,18 +147,18 @@ CASES = {
             page("/", [link("http://wiki/cookies", kind=REDIRECT)], status=302, text=""),
             page("/cookies", body=b"<form method=post><button>Accept</button></form>"),
         ],
-        "wiki has a form and no links on all 1 pages; a crawl fills in none:"
+        "wiki has a form and no links on its only page; a crawl fills in none:"
         " cookies or login in LARM_SITES_FILE (docs/sign-in.md), or start behind it",
     ),
     "nothing": (
         [page(text="", body=b" \n")],
-        "wiki answers all 1 pages without a word (empty bodies);"
+        "wiki answers its only page without a word (empty bodies);"
         " look at the start URL in a browser",
     ),
     "links to other hosts": (
         [page(links=[link("http://other/a", "scope"), link("https://wiki/b", "scope")])],
         "wiki has no link to itself, and 2 links out of scope, such as http://other/a;"
-        " start there as well, or take that host into restrict (LARM_RESTRICT)",
+        " start there as well, or add that host to restrict (LARM_RESTRICT)",
     ),
     "filters": (
         [page(links=[link(f"http://wiki/?edit={n}", "known-paths") for n in range(3)])],
@@ -167,7 +167,7 @@ CASES = {
     ),
     "plain text": (
         [page(mime="text/plain", body=b"<html><a href=/b>b</a>")],
-        "wiki sends all 1 pages of HTML as text/plain, so that no link is read;"
+        "wiki sends its only page of HTML as text/plain, so that no link is read;"
         " the server's Content-Type changes that",
     ),
     "redirects": (
@@ -186,7 +186,7 @@ CASES = {
     ),
     "type": (
         [page("/", mime="application/x-thing", text="")],
-        "wiki sends all 1 pages as application/x-thing, which nothing reads;"
+        "wiki sends its only page as application/x-thing, which nothing reads;"
         " the server's Content-Type or another start page changes that",
     ),
 }
@@ -233,9 +233,33 @@ def test_a_restrict_that_matches_the_seed_alone_is_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"links": [link("http://wiki/login", kind=REDIRECT)], "status": 302}, "asks for a login"),
+        ({"body": FORM}, "asks for a login"),
+        ({"body": SHELL, "text": ""}, "needs JavaScript"),
+    ],
+)
+def test_a_long_list_whose_links_all_lead_to_a_wall_is_a_shortfall(answer, sentence):
+    start = page("/", [link(f"http://wiki/{n}") for n in range(200)])
+    walls = [page(f"/{n}", **answer) for n in range(50)]
+    (found,) = sentences(start, *walls, stored=202)
+    assert found.startswith(f"wiki {sentence} on {LOOKED - 1} of {LOOKED} ")
+    pages = [page(f"/p{n}") for n in range(5)]
+    assert sentences(start, *pages, *walls, stored=202) == []
+
+
+def test_a_long_list_of_pages_with_a_password_field_and_links_is_none():
+    start = page("/", [link(f"http://wiki/{n}") for n in range(200)])
+    others = [link(f"http://wiki/{n}", "visited") for n in range(9)]
+    pages = [page(f"/{n}", others, body=FORM) for n in range(50)]
+    assert sentences(start, *pages, stored=202) == []
+
+
 def test_nobody_is_told_to_ignore_a_robots_txt_without_owning_the_hosts():
     (found,) = sentences(page(), robots=7)
-    assert found.startswith("robots.txt of wiki disallows 7 URLs")
+    assert found.startswith("robots.txt of wiki disallows 7 found URLs;")
     assert "only where you own all hosts of the crawl" in found
 
 

@@ -501,7 +501,12 @@ def test_a_page_that_changes_at_each_visit_without_new_words_is_no_fast_one() ->
 
 @pytest.mark.parametrize(
     "target",
-    ["http://sso/x/login.php?next=1", "sign-in", "http://idp/portal?back=http%3A%2F%2Fh%2F{}"],
+    [
+        "http://sso/x/login.php?next=1",
+        "sign-in",
+        "Anmelden.aspx",
+        "http://idp/portal?back=http%3A%2F%2Fh%2F{}",
+    ],
 )
 def test_redirects_of_all_pages_to_a_login_are_told_after_five(target: str) -> None:
     """The login is not stored. Nothing leaves, and the host waits for the operator."""

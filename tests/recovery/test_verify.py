@@ -217,6 +217,77 @@ def test_a_file_in_place_of_the_frontier_is_named_and_mended(crawls: Crawls) -> 
     assert crawls.content("odd") == crawls.before
 
 
+def _pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def _dead_link(file: Path) -> None:
+    file.symlink_to("nowhere")
+
+
+def _link_to_itself(file: Path) -> None:
+    file.symlink_to(file.name)
+
+
+ODD: dict[str, Callable[[Path], None]] = {
+    "store.log": Path.mkdir,
+    "links.log": _link_to_itself,
+    "crawl.json": _pipe,
+    "lock": _pipe,
+    "index/meta.json": _dead_link,
+    "sums/fetch.log": _pipe,
+    "blobs/*": Path.mkdir,
+}
+
+
+def test_what_is_no_file_is_named_and_mended(crawls: Crawls) -> None:
+    """Nothing waits for the writer of a pipe, and a start is refused."""
+    work = crawls.folder / "odd"
+    shutil.copytree(crawls.folder / "one", work)
+    odd = [(min(work.glob(file)), make) for file, make in ODD.items()]
+    for file, make in odd:
+        file.unlink()
+        make(file)
+    ran = crawls.verify("odd")
+    assert ran.status == 1
+    named = [
+        line for line in ran.out.splitlines() if "expected a file" in line or "nowhere" in line
+    ]
+    assert len(named) == len(odd) == 7
+    mended = crawls.verify("odd", "--repair")
+    assert mended.status == 0, mended.out + mended.err
+    (work / "Monitor.log").unlink()
+    (work / "Monitor.log").mkdir()
+    ran = crawls.run("odd", "/p0")
+    assert ran.status == 1
+    assert "Monitor.log is a directory, expected a file; scrapy verify --repair" in ran.err
+    assert crawls.verify("odd", "--repair").status == 0
+    ran = crawls.run("odd", "/p0", "-a", "refresh=all")
+    assert ran.status == 0, ran.err
+    assert crawls.verify("odd").status == 0
+    assert crawls.content("odd") == crawls.before
+
+
+@pytest.mark.parametrize("more", [bytes(90), b"no line", None], ids=["NULs", "half", "again"])
+def test_a_log_that_is_longer_than_the_last_run_left_it_is_cut(
+    crawls: Crawls, more: bytes | None
+) -> None:
+    work = crawls.folder / "longer"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(crawls.folder / "one", work)
+    logs = [work / name for name in ("store.log", "fetch.log", "Monitor.log", "ScopeFilter.log")]
+    before = [log.read_bytes() for log in logs]
+    for log, whole in zip(logs, before, strict=True):
+        log.write_bytes(whole + (more or whole.splitlines(keepends=True)[-1]))
+    ran = crawls.verify("longer")
+    assert ran.status == 1
+    assert ran.out.count("behind the end of the last run") == 4, ran.out
+    ran = crawls.verify("longer", "--repair")
+    assert ran.status == 0, ran.out
+    assert [log.read_bytes() for log in logs] == before
+    assert crawls.verify("longer").status == 0
+
+
 def test_a_damaged_line_of_deleted_log_names_no_other_page(crawls: Crawls) -> None:
     shutil.copytree(crawls.folder / "one", crawls.folder / "removed")
     url = crawls.server.url("/p6")

@@ -70,14 +70,26 @@ def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_approvals_and_restless_pages_are_told(tmp_path: Path) -> None:
-    page = url_key(OLD)
-    write_approved(tmp_path, {"wiki:80": {page: 1.8e9}, "dead:80": {WHOLE_HOST: 1.8e9}})
+    """An approval is over once its page is back, or has left."""
+    page, since = url_key(OLD), 1.8e9
+    write_approved(tmp_path, {"wiki:80": {page: since}, "dead:80": {WHOLE_HOST: since}})
     restless = Volatile(restless={page[8:]: RESTLESS})
-    notes: Any = Notes(**{"refresh wiki:80": HostKnowledge(volatile=restless).pack()})
-    _, line, approved = history_in_words(crawl(tmp_path), notes, OLD)  # it has moved, besides
+    waits = HostDeletes(undecided={page: Waiting(OLD, "locked", "locked", since, "")})
+    notes: Any = Notes(
+        **{
+            "refresh wiki:80": HostKnowledge(volatile=restless).pack(),
+            note_of("wiki:80"): waits.pack(),
+        }
+    )
+    _, line, approved, _ = history_in_words(crawl(tmp_path), notes, OLD)  # it has moved, besides
     assert line.startswith("restless: it changed at its last visits, but without a word")
     assert approved.startswith("removal approved: the next refresh visits it")
-    (line,) = history_in_words(crawl(tmp_path), notes, "http://dead/a")
+    del notes.notes[note_of("wiki:80")]
+    assert "approved" not in " ".join(history_in_words(crawl(tmp_path), notes, OLD))
+    stored = crawl(tmp_path)
+    assert list(history_in_words(stored, notes, "http://dead/a")) == []
+    stored.stored = {"http://dead/a": "its page"}.get
+    (line,) = history_in_words(stored, notes, "http://dead/a")
     assert line.startswith("removal approved with all pages of its host, if the host does not")
 
 

@@ -83,7 +83,7 @@ class Console:
         settings.setmodule("larmspider.settings")
 
         def source_of(name: str, path: Path, others: Any) -> Source:
-            return Source(path, lambda _: settings, None, name=name, others=others)
+            return Source(path, lambda _: settings, None, name=name, others=others, is_planned=True)
 
         binding = Binding.from_settings(settings, has_tokens=True)
         guard = self.guard = TokenGuard(

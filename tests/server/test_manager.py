@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -72,13 +73,40 @@ def test_a_crawl_that_cannot_be_deleted_says_so(
     (data / "index").mkdir(parents=True)
     acts = Crawls(machine.manager(), Audit(machine.home))
 
-    def refuse(folder: Path, **_: object) -> None:
-        if folder == data:
-            raise PermissionError(13, "Permission denied", str(folder))
+    (data / "store.log").write_bytes(b"page")
+    remove = os.rmdir
 
-    monkeypatch.setattr("larmspider.server.api.crawls.shutil.rmtree", refuse)
+    def refuse(path: Any, *, dir_fd: int | None = None) -> None:
+        if path == "index":
+            raise PermissionError(13, "Permission denied", path)
+        remove(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr("os.rmdir", refuse)
     with pytest.raises(HttpError, match=rf"not all of {data}: Permission denied"):
         acts.delete("wiki", "wiki", By("anna"), pages=True)
+    assert [path.name for path in data.iterdir()] == ["index"], "all else is gone"
+
+
+def test_a_crawl_is_deleted_while_another_process_tidies(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages are gone then, too."""
+    crawl(machine, "wiki")
+    data = machine.home / "data" / "wiki"
+    data.mkdir(parents=True)
+    for name in ("a.log", "b.log", "c.log"):
+        (data / name).write_bytes(b"page")
+    remove = os.unlink
+
+    def tidied(path: Any, *, dir_fd: int | None = None) -> None:
+        remove(path, dir_fd=dir_fd)
+        if path in ("a.log", "b.log", "c.log"):
+            raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("os.unlink", tidied)
+    acts = Crawls(machine.manager(), Audit(machine.home))
+    assert "with its pages" in acts.delete("wiki", "wiki", By("anna"), pages=True)
+    assert not data.exists()
 
 
 def test_the_last_run_on_a_node(machine: Machine) -> None:
@@ -315,6 +343,7 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
 
     assert told() == ("new", "Not begun yet.")
     manager.start("a", "me")
+    assert told() == ("waiting", "It waits for its turn.")
     machine.run(manager, 60)
     assert told() == ("running", "It starts.")
     directory.mkdir(parents=True)
@@ -332,12 +361,32 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
         assert (state, sentence[:17]) == ("paused", "Paused. 999 bytes")
         machine.free = 2_000
         machine.run(manager, 60)
+        manager.stop("a")
+        assert told() == ("stopping", "It stops once its fetches in flight have ended.")
+        manager.state_of("a").held = False
     manifest |= {"ended": ended, "end": "finished"}
     (directory / MANIFEST).write_text(json.dumps(manifest))
     assert told() == ("stopping", f"Finished at {ended}.")
     machine.now += 1_000
     machine.run(manager, 60)
     assert told() == ("ended", f"Finished at {ended}.")
+
+
+def test_a_crawl_that_was_killed_says_what_follows(machine: Machine) -> None:
+    """The server continues it, unless an operator has stopped it."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    began, directory = utc(machine.now), machine.home / "data" / "a"
+    directory.mkdir(parents=True)
+    (directory / MANIFEST).write_text(json.dumps({"format": FORMAT, "began": began}))
+    state, entry = manager.state_of("a"), manager.entry("a")
+    state.retry_at = machine.now + 60
+    at = utc(state.retry_at)[:19]
+    assert summary_of(manager, entry).sentence.endswith(f". The server continues it at {at}Z.")
+    state.held = True
+    assert summary_of(manager, entry).sentence.endswith(
+        f"began at {began}. Start continues it from its last checkpoint."
+    )
 
 
 def test_what_cannot_be_done(machine: Machine) -> None:

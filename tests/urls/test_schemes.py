@@ -21,6 +21,8 @@ FORMS = {
     "smb://NAS/Share/Plan.ODT": "smb://nas/share/plan.odt",
     "SMB://nas.:445/a": "smb://nas/a",
     "smb://nas:4455/a": "smb://nas:4455/a",
+    "smb://u:p@nas:21/a": "smb://nas:21/a",
+    "smb://u:21@nas:80/a:21": "smb://nas:80/a:21",
     "smb://u:p@nas/a/": "smb://nas/a/",
     "smb://nas\\share\\a b": "smb://nas/share/a%20b",
     "smb://nas/ÄÖ/Отчёт.TXT": "smb://nas/%C3%A4%C3%B6/%D0%BE%D1%82%D1%87%D1%91%D1%82.txt",
@@ -43,6 +45,11 @@ def test_forms(url: str) -> None:
 def test_no_forms(url: str) -> None:
     with pytest.raises(InvalidURL):
         canonicalize(url)
+
+
+def test_the_refusal_names_the_url_as_it_was() -> None:
+    with pytest.raises(InvalidURL, match=r"'smb://xn--a/s'"):
+        canonicalize("smb://xn--a/s")
 
 
 def test_hosts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,6 +150,32 @@ def test_the_oldest_give_way_on_the_disk(tmp_path: Path) -> None:
     assert all(previews.picture(crawl, page(offset=offset)) is not None for offset in range(20))
     previews.close()
     assert not folder.exists()
+
+
+def test_a_folder_that_was_tidied_away_is_made_again(previews: Previews, tmp_path: Path) -> None:
+    """As systemd-tmpfiles does after ten days."""
+    crawl = OneBody(tmp_path, one_page())
+    assert previews.picture(crawl, page()) is not None
+    assert previews._folder is not None
+    shutil.rmtree(previews._folder.name)
+    assert previews.picture(crawl, page()) is None  # it was known
+    assert all(previews.picture(crawl, page()) is not None for _ in range(3))
+    assert crawl.read == 2, "it is kept again"
+
+
+def test_pictures_are_drawn_without_a_folder(
+    previews: Previews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    assert previews.picture(OneBody(tmp_path, one_page()), page()) is not None
+
+
+def test_a_body_that_cannot_be_read_has_no_picture(previews: Previews, tmp_path: Path) -> None:
+    class Gone(OneBody):
+        def body_file(self, page: StoredPage) -> Path:
+            return tmp_path / "gone"
+
+    assert previews.picture(Gone(tmp_path, b""), page()) is None
 
 
 def test_a_document_that_is_too_large_is_not_read(previews: Previews, tmp_path: Path) -> None:

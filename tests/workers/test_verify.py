@@ -133,6 +133,50 @@ def test_a_table_that_redis_has_lost_is_named_with_the_rebuild(folder: Path, tab
     assert verify(folder).status == 0
 
 
+def damage(folder: Path, key: str, *, gone: bool) -> str:
+    """The key, deleted or overwritten."""
+    with (
+        PrivateRedis(folder / "copy" / "redis") as private,
+        redis.Redis.from_url(private.url) as client,
+    ):
+        (found,) = client.keys(key)
+        client.delete(found)
+        if not gone:
+            client.sadd(found, "other")
+        return found.decode()
+
+
+@pytest.mark.parametrize("key", ["{crawl}:format", "{crawl}:commit:*", "{crawl}:id", "counts:*"])
+def test_a_key_of_the_crawl_is_named_when_it_is_gone_or_another(folder: Path, key: str) -> None:
+    kept = folder / "kept"
+    shutil.copytree(folder / "copy" / "redis", kept)
+    for gone in (True, False):
+        name = damage(folder, f"intranet:{key}", gone=gone)
+        ran = verify(folder)
+        assert ran.status == 1, ran.out + ran.err
+        assert "scrapy workers --rebuild" in ran.out
+        assert gone or f"{name} is a set, expected a " in ran.out
+        shutil.rmtree(folder / "copy" / "redis")
+        shutil.copytree(kept, folder / "copy" / "redis")
+
+
+def test_totals_that_redis_has_lost_are_counted_again(folder: Path) -> None:
+    damage(folder, "intranet:{crawl}:description", gone=True)
+    assert verify(folder).status == 0
+    damage(folder, "intranet:{crawl}:totals", gone=True)
+    ran = verify(folder)
+    assert ran.status == 1
+    assert "intranet:{crawl}:totals counts 0 of 2 stored pages; the next worker" in ran.out
+    (seed,) = read_manifest(folder / "copy")["seeds"]
+    again = ["-a", "resume=anyway", "-s", "LARM_DIR=copy"]
+    ran = scrapy("workers", "-n", "1", "-a", f"start={seed}", *again, cwd=folder)
+    assert ran.status == 0, ran.err
+    log = "".join(path.read_text() for path in (folder / "copy").glob("*/worker.log"))
+    assert "it counts 0 of 2 stored pages" in ran.err + log
+    assert "has no description of the crawl" in ran.err + log
+    assert verify(folder).status == 0
+
+
 def test_damaged_data_of_the_private_redis_is_named_and_rebuilt(folder: Path) -> None:
     kept = folder / "copy" / "redis"
     for data in [path for path in kept.rglob("*") if path.is_file() and path.stat().st_size]:

@@ -103,7 +103,13 @@ local claims = {}
 for block, token in ARGV[8]:gmatch('(%d+):(%d+)') do
   claims[block] = token
 end
-local owners, held, free, given, changed = all_blocks(), 0, {}, {}, false
+local held, free, given, changed = 0, {}, {}, false
+-- Blocks whose owner nobody knows any more, as keys were lost: without these they would stay its own
+-- for ever. Who takes one applies its last commit first.
+if not unsure then
+  changed = free_orphans()
+end
+local owners = all_blocks()
 for number = 0, total - 1 do
   local block = whole(number)
   local owner, claim, move = owners[block], claims[block], moves[block]

@@ -1,5 +1,5 @@
 -- The commit has been applied in all partitions: its log may go, unless there is a newer one.
--- KEYS: commit record, commits, mail, lists of outdated pages of other workers
+-- KEYS: commit record, commits, mail, totals, lists of outdated pages of other workers
 -- ARGV: serial, id ('' where it has none), the packed pages for each of these lists, then the
 --       partitions whose inboxes the log has filled
 
@@ -20,9 +20,16 @@ if redis.call('HSTRLEN', KEYS[1], 'redo') > 0 then
     return 'UNAPPLIED'
   end
   -- out of memory: it fails here, before any change
-  local first = #KEYS
-  for at = 4, #KEYS do
-    redis.call('RPUSH', KEYS[at], ARGV[at - 1])
+  local first = #KEYS - 1
+  for at = 5, #KEYS do
+    -- the totals count the lists of each worker, so that a lost key is missed (lost_parts.py)
+    local size = KEYS[at]:match('{crawl}:(outdated:.+)$')
+    local length = redis.call('RPUSH', KEYS[at], ARGV[at - 2])
+    if redis.call('HEXISTS', KEYS[4], size) == 1 then
+      redis.call('HINCRBY', KEYS[4], size, 1)
+    else
+      redis.call('HSET', KEYS[4], size, length)
+    end
   end
   if #ARGV >= first then
     local number = next_number(redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2])

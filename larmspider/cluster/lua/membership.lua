@@ -111,6 +111,21 @@ local function bury(of)
   touch()
 end
 
+-- Free the blocks whose owner is neither alive nor known to be dead. Whether there were some.
+local function free_orphans()
+  local known, found = {}, false
+  for _, worker in pairs(all_workers()) do
+    known[worker[1]] = true
+  end
+  for block, owner in pairs(all_blocks()) do
+    if not known[owner[1]] and redis.call('HEXISTS', DEAD, owner[1]) == 0 then
+      redis.call('HDEL', BLOCKS, block)
+      found = true
+    end
+  end
+  return found
+end
+
 local function die(who, of)
   redis.call('HSET', DEAD, of, who)
   redis.call('HDEL', WORKERS, who)
@@ -140,6 +155,9 @@ local function at_rest()
   for block = 0, total - 1 do
     local owner = blocks[whole(block)]
     if not owner or not living[owner[1]] then
+      if free_orphans() then
+        touch() -- so that the next beats give them out
+      end
       return ''
     end
   end

@@ -45,9 +45,9 @@ child({directory!r}, {workers!r}, {parent!r})
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """``time``: the index's state is of this time, 0.0 without an index. ``done``: share of the
-    logs' bytes that is in it. ``running``: more is being read now. ``problem``: why it cannot be
-    made."""
+    """``time``: the time of the index's last update, 0.0 without an index. ``done``: the share of
+    the logs' bytes in the index. ``running``: whether the index is being updated now. ``problem``:
+    why the index cannot be made."""
 
     time: float = 0.0
     running: bool = False
@@ -79,7 +79,7 @@ def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: N
 
 
 def _merged(crawl: CrawlDir, frontier: FrontierReader) -> dict[bytes, bytes]:
-    """Exact forms of merged URLs, and of the URLs that stand for them."""
+    """The exact form of each merged URL, and of the URL that stands for it."""
     pairs = ((one.entry.url, stand_in(frontier, one)) for one in frontier.all_merged() if one.rules)
     exact = ((crawl.forms(url).exact, crawl.forms(page).exact) for url, page in pairs if page)
     return {url.encode(): page.encode() for url, page in exact}

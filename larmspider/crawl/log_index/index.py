@@ -59,7 +59,7 @@ _CHUNK = 1000
 
 
 class IndexBusyError(CrawlDirError):
-    """Another process brings the index up to date."""
+    """Another process is updating the index."""
 
 
 class Target(NamedTuple):
@@ -70,7 +70,8 @@ class Target(NamedTuple):
 
 
 class LinkedHost(NamedTuple):
-    """``links`` counts pairs of a page and a target once; ``from_others``: on other hosts."""
+    """``links``: pairs of a page and a target on this host. ``from_others``: the pairs whose page
+    is on another host."""
 
     name: str
     links: int
@@ -95,8 +96,8 @@ class Fetches(NamedTuple):
 
 
 def joined_offset(worker: int, offset: int) -> int:
-    """One number for an offset in the log of the worker with this number in the index; for worker
-    0, and so in a crawl of one process, the offset itself."""
+    """One number for a worker (by its number in the index) and an offset in its log. For worker 0,
+    and in a crawl of one process, it is the offset itself."""
     return worker << _OFFSET_BITS | offset
 
 
@@ -137,8 +138,8 @@ def checksum(log: Path, position: int) -> str:
 def is_index_of(
     state: Mapping[str, Any], began: str, directory: Path, size_of: Callable[[str], int]
 ) -> bool:
-    """Whether an index's state belongs to the crawl that ``began`` then, and its logs still begin
-    with their indexed content; ``size_of`` gives the size of each."""
+    """Whether an index belongs to the crawl that ``began`` at this time, and whether the logs still
+    begin with the indexed content. ``size_of`` returns the size of a log."""
     return (
         bool(state)
         and state["began"] == began
@@ -215,7 +216,7 @@ class LogIndex:
         return [offset for (offset,) in rows]
 
     def target(self, exact: str) -> Target | None:
-        """The links to an exact form."""
+        """The links to the URL with this exact form."""
         return self.target_of(url_key(exact))
 
     def target_of(self, key: bytes) -> Target | None:
@@ -224,7 +225,8 @@ class LogIndex:
         return Target(rows[0][0], unpack_offsets(rows[0][1])) if rows else None
 
     def targets(self) -> Iterator[tuple[bytes, Target]]:
-        """All targets by url_key, hosts together; in short reads, which hold up no writer."""
+        """All targets, sorted by url_key, so that the targets of a host are neighbours. They are
+        read in short transactions, which delay no writer."""
         after = b""
         query = "SELECT key, pages, offsets FROM targets WHERE key > ? ORDER BY key LIMIT ?"
         while rows := self._rows(query, after, _CHUNK):
@@ -244,8 +246,8 @@ class LogIndex:
         return [LinkedHost(*row) for row in rows]
 
     def broken(self) -> list[tuple[int, bytes, int]]:
-        """All broken targets: pages that link to it, its url_key(), the offset of its line in
-        fetch.log. Those that are linked most come first."""
+        """All broken targets, the most linked first. Each has the number of pages that link to it,
+        its url_key(), and the offset of its line in fetch.log."""
         return self._rows(
             "SELECT coalesce(pages, 0), key, offset FROM fetched LEFT JOIN targets USING (key)"
             " WHERE failed ORDER BY 1 DESC, offset"

@@ -223,7 +223,7 @@ class Update:
         return found
 
     def _add_lines_at(self, joined: int, page: bytes, found: Earlier) -> None:
-        """The lines of a page that begin there; none where it has moved."""
+        """The lines of a page that begin at an offset; none if the page has moved."""
         worker, offset = split_offset(joined)
         log = self.directory / self._state["workers"][worker] / "links.log"
         with suppress(FileNotFoundError), open_stored(log, skip=True) as file:
@@ -242,8 +242,8 @@ class Update:
                 line, first = file.readline(), False
 
     def _counted_as(self, url: bytes, normalized: bytes, offset: int) -> bytes:
-        """The target that the line of a link was counted for: the URL itself, if it has been merged
-        since, and not the URL that stands for it now."""
+        """The target for which a link was counted. If the URL was merged later, this is the URL
+        itself, and not the URL that now stands for it."""
         exact = normalized if url == normalized else self._exact.of(url, normalized)
         if exact in self._exact.merged:
             query = "SELECT offsets FROM targets WHERE key = ?"
@@ -275,7 +275,8 @@ class ExactForms(dict[bytes, bytes]):
         self.merged: Mapping[bytes, bytes] = {}
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
-        """The exact form of a URL in a log, given both its columns; b"" if it has none."""
+        """The exact form of a URL in a log, made from the log's two columns; b"" if there is no
+        such form."""
         return self[url] if normalized and self._exact else normalized
 
     def __missing__(self, url: bytes) -> bytes:
@@ -317,8 +318,8 @@ class Batch:
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
-        """Take a line without its end; a damaged line is passed over. False: the batch is full, and
-        has not taken it."""
+        """Take a line without its line end. A damaged line is skipped. Returns False if the batch
+        is full and has not taken the line."""
         raise NotImplementedError
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:

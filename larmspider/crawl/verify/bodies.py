@@ -181,8 +181,8 @@ def check_bodies(
     *,
     complete: bool,
 ) -> StoredUrls:
-    """Name the damaged bodies; the pages are due. ``end`` of store.log; ``complete``: the frontier
-    has a record of each page here, and store.log has each page that the frontier has."""
+    """Name the damaged bodies; their pages become due. ``end``: the end of store.log. ``complete``:
+    the frontier and store.log have the same pages."""
     path = found.path / "store.log"
     stored = StoredUrls()
     for _, fields in records(path, end):
@@ -256,7 +256,7 @@ def _is_known(
     forms: Callable[[str], Forms],
     url: str,
 ) -> bool:
-    """Whether a record of the page has the digest of the body, or none has any."""
+    """Whether a record of the page has the digest of the body, or no record has a digest."""
     if frontier is None or visit is None or _says(visit) in (b"", digest):
         return True
     others = map(frontier.visit, _keys(key, _exact(forms, url)))
@@ -287,7 +287,7 @@ def _file_of(directory: Path, number: int, offset: int) -> Path:
 
 
 def _note_bad_blob(found: Findings, number: int, offset: int) -> None:
-    """Remove a bad blob's file, because another page with this body would use it as it is."""
+    """Remove the file of a bad blob; otherwise another page with this body would use the file."""
     if number == BLOBS:
         path = blob_files(found.path / BLOBS_FOLDER).get(offset)
         if path is not None and path not in found.gone:

@@ -21,6 +21,7 @@ from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records, st
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.frontier import check_seal, open_reader, walked
 from larmspider.crawl.verify.index import check_index, check_log_index
+from larmspider.crawl.verify.kinds import odd_entries
 from larmspider.crawl.verify.logs import (
     FORMS,
     Scan,
@@ -37,6 +38,7 @@ from larmspider.crawl.verify.others import (
     check_other_logs,
     check_outbox,
     check_small,
+    check_tails,
 )
 from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError, NoCrawlError
 from larmspider.extraction.processes.process import Readers
@@ -141,6 +143,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
         check_small(found)
         if not running:
             check_other_logs(found, ends, say)
+            check_tails(found, ends)
             committed = positions.get(OUTBOX)
             check_outbox(found, None if committed is None else Position.unpack(committed), say)
             if warc := positions.get("WarcPipeline"):
@@ -233,7 +236,7 @@ def _doubt_foreign(found: Findings, scans: dict[str, Scan]) -> None:
 
 
 def _check_page_file(found: Findings, positions: Mapping[str, bytes]) -> None:
-    """The last page file, whose length is a part of the position."""
+    """Check the last page file. Its length is a part of the position."""
     if not (position := positions.get("PageFilesPipeline")):
         return
     number, length, *_ = map(int, position.split())
@@ -322,8 +325,8 @@ def _key(forms: Callable[[str], Forms], url: str) -> bytes:
 def _is_of_another(
     found: Findings, frontier: FrontierReader, manifest: Mapping[str, object]
 ) -> bool:
-    """Whether the frontier, and not crawl.json, is from another crawl: the two name different
-    crawls, and the frontier lacks pages of store.log, or is not the last run's."""
+    """Whether the frontier belongs to another crawl (and not crawl.json): the two name different
+    crawls, and the frontier lacks pages of store.log or is not the frontier of the last run."""
     copy, _ = unpacked(frontier.note(NOTE) or b"", found.path)
     path = found.path
     if copy is None or copy.get("began") == manifest.get("began"):
@@ -363,8 +366,8 @@ def _missing(
     keys: Collection[bytes],
     frontier: FrontierReader | None,
 ) -> list[str]:
-    """The pages, among the given ones, that a rebuilt index would have: each is read once more. A
-    page that a repair has made due is not in the index before its next visit."""
+    """The pages among the given ones that a rebuilt index would have. Each page is read once more.
+    A page that a repair has made due is not in the index before its next visit."""
     with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         if only:
@@ -387,6 +390,8 @@ def _missing(
 def check_seals(path: Path) -> None:
     """Raise CrawlDirError if frontier or index have changed since the last run, as far as a few
     milliseconds can show. Otherwise a run would continue in them, and hide the damage."""
+    for odd, what in odd_entries(path, deep=False):
+        raise CrawlDirError(f"{odd} {what}; {MEND}")
     try:
         data = path / "frontier" / "data.mdb"
         small = data.exists() and data.stat().st_size <= QUICK_SEALED_BYTES
@@ -428,7 +433,7 @@ def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _line_after(file: Path, at: int) -> int:
-    """Where a line begins, in the last MB."""
+    """The offset of the next beginning of a line."""
     if at <= 0:
         return 0
     with open_stored(file, skip=True) as log:

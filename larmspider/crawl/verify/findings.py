@@ -15,8 +15,8 @@ MOST_NAMED = 1_000
 
 
 class Damage(NamedTuple):
-    """``at``: the byte in the file, None for the whole of it. ``mend``: the command that mends it
-    where --repair does not."""
+    """``at``: the offset of the damage in the file, None for the whole file. ``mend``: the command
+    that mends the damage if --repair does not."""
 
     file: Path
     what: str
@@ -44,6 +44,7 @@ class Findings:
     warc_short  WARC files that lack their end: the end of their last whole record, and their length
     warc_lost   the beginnings of unreadable records and their sizes, by WARC file; size 0: gone
     gone        files to remove
+    tails       logs that are longer than the last run left them, and their lengths then
     unsummed    files whose checksums no longer fit
     manifest    crawl.json as it should be
     restored    files of rules, and where to find them
@@ -63,6 +64,7 @@ class Findings:
     warc_short: dict[Path, tuple[int, int]] = field(default_factory=dict)
     warc_lost: dict[Path, dict[int, int]] = field(default_factory=dict)
     gone: list[Path] = field(default_factory=list)
+    tails: dict[Path, int] = field(default_factory=dict)
     unsummed: list[Path] = field(default_factory=list)
     manifest: dict[str, Any] | None = None
     restored: dict[Path, Path] = field(default_factory=dict)

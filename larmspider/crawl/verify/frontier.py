@@ -131,7 +131,7 @@ def _in_queue(files: LmdbFiles) -> int:
 
 
 def check_seal(path: Path) -> str:
-    """The change in the file since the last writer; "" if there is none, or it cannot be known.
+    """The change in the file since the last writer; "" if there is none, or if it cannot be known.
     Raises ValueError if the seal itself is damaged."""
     sealed = read_seal(path)
     data = path / "data.mdb"

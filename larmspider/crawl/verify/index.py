@@ -40,12 +40,13 @@ def check_index(
     missing: Missing,
     ahead: bool,
 ) -> None:
-    """``stored``: None if nothing tells which pages are. ``expected``: keys of pages that may be
-    in the index. ``ahead``: the crawl was killed, so the index may have pages that were not
+    """``stored``: the stored pages, None if they are not known. ``expected``: keys of pages that
+    may be in the index. ``ahead``: the crawl was killed, so the index may have pages that were not
     committed."""
     directory = found.path / "index"
     if not has_index(directory):
-        if expected and not any(path.exists() for path in files_of(directory)):
+        was_there = bool(expected) or (directory / SEAL).exists()
+        if was_there and not any(path.exists() for path in files_of(directory)):
             found.add(directory, "the search index is gone")
             found.index_lost = found.anchors_lost = True
         return
@@ -184,8 +185,8 @@ def _ahead(directory: Path) -> frozenset[str]:
 
 
 def check_log_index(found: Findings, folder: Path, began: object) -> None:
-    """The index is made from the logs, and made again for the next viewer. ``began``: when the
-    crawl did."""
+    """Check the index of the logs. A deleted one is made again for the next viewer. ``began``: when
+    the crawl began."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
         if (folder / LOG_INDEX / WRITER_LOCK).exists() and not found.log_index_lost:

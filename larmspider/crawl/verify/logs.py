@@ -59,7 +59,7 @@ def form_of(name: str) -> re.Pattern[bytes] | None:
 
 class Scan(NamedTuple):
     """``bad``: where lines are damaged; ``doubtful``: stretches whose checksum does not fit, though
-    their lines may be well-formed. ``size``: bytes there are."""
+    their lines may be well-formed. ``size``: the size of the log in bytes."""
 
     bad: list[tuple[int, int]]
     doubtful: list[tuple[int, int]]
@@ -173,8 +173,8 @@ def _line_start(file: object, at: int) -> int:
 def fields_around(
     path: Path, span: tuple[int, int], end: int, field: int
 ) -> tuple[str | None, str | None]:
-    """A field of the last whole line before a span and of the first whole line behind it; None
-    without such a line."""
+    """The values of a field in the last whole line before a span, and in the first whole line
+    behind it; None if there is no such line."""
     before = after = None
     if present(path).exists():
         with open_stored(path, skip=True) as file:

@@ -15,6 +15,7 @@ from larmspider.checksums import SEAL, crc_of, lost_checksums, read_sums, sums_p
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.logs import check_log, form_of
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.pipelines.outbox.spool import (
     COMMITTED,
@@ -225,6 +226,22 @@ def check_other_logs(found: Findings, known: Mapping[str, int], say: Say) -> Non
         end = stretches[-1].end if stretches else 0
         size = path.stat().st_size if path.exists() else 0
         check_log(found, path, max(end, _whole(path, size)), say)
+
+
+def check_tails(found: Findings, known: Mapping[str, int]) -> None:
+    """Find bytes behind the end of a log, if the last run has ended in order: a killed run leaves
+    such bytes, and the next run drops them. ``known``: the committed length of each log."""
+    if not (found.path / SEAL).exists():
+        return
+    for path in sorted(found.path.glob("*.log")):
+        if form_of(path.name) is None:
+            continue
+        stretches, bad = read_sums(path)
+        end = known.get(path.name, 0 if bad or not stretches else stretches[-1].end)
+        size = path.stat().st_size
+        if 0 < end < size:
+            found.add(path, f"{counted(size - end, 'byte')} behind the end of the last run", end)
+            found.tails[path] = end
 
 
 def _whole(path: Path, size: int) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from larmspider import options, program
 from larmspider.checksums import SEAL
 from larmspider.cluster.reader import RedisReader, waiting_of
+from larmspider.cluster.redis_client import Lost
 from larmspider.crawl.verify.findings import Findings
 from larmspider.errors import CrawlDirError, LarmspiderError
 from larmspider.files import is_locked, why_no_lock
@@ -38,6 +39,9 @@ _REFILL = (
 )
 
 
+_COUNTED = "the next worker that starts alone counts them again"
+
+
 def check_workers(
     found: Findings, parts: Sequence[Path], elsewhere: Collection[str], settings: BaseSettings
 ) -> None:
@@ -57,11 +61,17 @@ def check_workers(
                     mend=f"{program.NAME} workers --rebuild fills it ({_BAD_DAY})",
                 )
                 return
-            for said in (lost := reader.lost_parts())[:_SHOWN_LOST]:
+            lost = [*reader.wrong_types()] or reader.lost_parts()
+            for said in lost[:_SHOWN_LOST]:
                 found.add(found.path, f"Redis has lost a part of the crawl: {said}", mend=_REFILL)
             if unsaid := len(lost[_SHOWN_LOST:]):
                 found.add(found.path, f"Redis has lost {unsaid:,} more parts", mend=_REFILL)
+            if not lost and (said := reader.uncounted()):
+                found.add(found.path, f"Redis: {said}", mend=_COUNTED)
             owners, partition_of = reader.owners(), reader.partition_of_key
+    except Lost as error:
+        found.add(found.path, str(error))
+        return
     except LarmspiderError as error:
         found.notes.append(f"{found.path}: lost directories are not known: {error}")
         return
@@ -89,8 +99,8 @@ def _pages_elsewhere(
     partition_of: Callable[[bytes], int],
     known: Container[str],
 ) -> Counter[str]:
-    """Pages by the worker that has them, of workers that are not known. Who committed last in a
-    partition tells: another worker's copy of it may be an old one."""
+    """The pages of unknown workers, by worker. Only the worker that committed last in a partition
+    is asked, because the copies of other workers may be old."""
     pages: Counter[str] = Counter()
     for path in parts:
         own = owners.get(path.name, ())
@@ -104,7 +114,7 @@ def _pages_elsewhere(
 
 
 def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
-    """Say how the crawl in Redis differs from the workers' directories; "": not at all."""
+    """How the crawl in Redis differs from the workers' directories; "" if it does not differ."""
     for path in parts:
         if (path / "frontier" / "data.mdb").exists():
             with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:
@@ -122,7 +132,7 @@ def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisRead
     manifest = read_or_copy(root).manifest or {}
     runs = (folder / REDIS_SOCKET).exists() or is_locked(folder / LOCK)
     if options.many_workers(settings) or runs or not folder.is_dir() or why_no_lock(folder):
-        with waiting_of(root, manifest, settings) as answer:
+        with waiting_of(root, manifest, settings, strict=True) as answer:
             yield answer
         return
     # imported here, 0.1 s
@@ -151,7 +161,7 @@ def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisRead
     try:
         wanted = settings.copy()
         wanted.set("REDIS_URL", private.url, priority="cmdline")
-        with waiting_of(root, manifest, wanted) as answer:
+        with waiting_of(root, manifest, wanted, strict=True) as answer:
             yield answer
     finally:
         private.__exit__()

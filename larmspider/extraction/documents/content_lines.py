@@ -55,7 +55,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _lines(body: bytes, *, is_old: bool) -> Iterator[bytes]:
-    """Lines as they were before they were folded. vCard 2.1 folds at a space, which stays."""
+    """The unfolded lines. vCard 2.1 folds at a space, and the space stays."""
     pieces: list[bytes] = []
     is_quoted = False
     for line in body.splitlines():

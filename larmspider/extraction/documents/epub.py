@@ -51,7 +51,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         fault: Unread | None = None
         for chapter in chapters:
             try:
-                _chapter(archive.read(chapter), builder)
+                _chapter(archive.beginning(chapter), builder)
             except Spent:
                 raise
             except Unread as unread:
@@ -60,12 +60,13 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
                 fault = fault or unread
         if fault is not None:
             raise fault
+        archive.end()
     return builder.page(url, absolute=True)
 
 
 def _package(archive: ZipReader, names: dict[str, str]) -> str:
-    """The package document: which the container names, else the first there is. Raises Unread.
-    ``names``: of the members, by themselves in lower case."""
+    """The package document that the container names, else the first package document. Raises
+    Unread. ``names``: the names of the members, by their lower-case form."""
     found = ""
     if container := names.get(_CONTAINER.lower()):
         roots = parse_xml(archive.read(container)).iter("{*}rootfile")

@@ -50,8 +50,8 @@ def of_codepage(number: int) -> str:
 
 
 def known(label: str) -> str:
-    """The name of the charset that ``label`` declares, a WHATWG name where there is one; "" where
-    it declares none."""
+    """The name of the charset that ``label`` declares, if possible a WHATWG name; "" if it declares
+    none."""
     label = label.strip(" \t\r\n\"'=;,\0").lower()
     if not label or label in _ASCII or not label.isascii():
         return ""
@@ -77,8 +77,8 @@ def _of_python(label: str) -> str:
 
 
 def text_of(data: bytes, label: str = "", sample: bytes = b"") -> str:
-    """``data`` as text; bad bytes become U+FFFD. ``sample``: more bytes of the same author, which
-    help a guess."""
+    """``data`` as text; bad bytes become U+FFFD. ``sample``: more bytes by the same author, which
+    make a guess safer."""
     if data.isascii() and not _SHIFT.search(data) and "16" not in label:
         return data.decode("ascii")
     if not (charset := known(label)):

@@ -62,6 +62,10 @@ _URL_END = (
 _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
+CUT_OFF = "it is cut off"
+"""How the outcome of such a document ends."""
+
+
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
     """A document that is not read. ``page`` has the useful content found until then, ``data`` the
     first bytes of an incomplete member."""
@@ -74,7 +78,7 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
     @property
     def unread(self) -> str:
-        """As in ``Page.unread``."""
+        """The text for ``Page.unread``."""
         return f"{self.outcome}: {self}"
 
 
@@ -131,7 +135,7 @@ class DocumentBuilder(PageBuilder):
 
 @contextmanager
 def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> Iterator[None]:
-    """Whatever ends a reader, its Unread has what ``builder`` got until then."""
+    """If a reader ends with any error, its Unread holds the content that ``builder`` has so far."""
     unread = None
     try:
         yield
@@ -154,7 +158,8 @@ def parse_xml(data: bytes) -> Any:
 
 
 def parse_any_xml(data: bytes) -> tuple[Any, bool]:
-    """As parse_xml(), and whether libxml2 may have left out text because the XML is broken."""
+    """The result of parse_xml(), and whether libxml2 may have skipped text because the XML is
+    broken."""
     if b"&#" in data:
         data = _SURROGATE.sub(b" ", data)
     root, faults = _root(data)
@@ -282,7 +287,7 @@ def local_name(element: Any) -> str:
 
 
 def dublin_core(root: Any, builder: DocumentBuilder) -> None:
-    """Title, author, language and date of the first elements that have those names."""
+    """Title, author, language and date, each from the first element with that name."""
     found: dict[str, str] = {}
     for element in root.iter("{*}*"):
         if element.text and (text := element.text.strip()):

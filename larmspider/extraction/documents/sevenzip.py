@@ -76,7 +76,7 @@ class _Files:
         return self._files[-1]
 
     def members(self, fault: Unread | None) -> Iterator[Member]:
-        """``fault``: what ended the unpacking, in the member that is not whole."""
+        """``fault``: the error that ended the unpacking; the incomplete member carries it."""
         for file in self._files:
             data = bytes(file.data)
             cut = file.fault or (None if file.is_whole else fault)

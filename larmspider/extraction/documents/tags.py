@@ -236,7 +236,7 @@ def _of_sound(body: bytes) -> _Tags:
 
 
 def _decoded(value: Any) -> str:
-    """UTF-8, else Windows-1252; Pillow takes each byte of a string for a letter."""
+    """The text of a string as UTF-8, else Windows-1252. Pillow makes one letter of each byte."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return " ".join(map(_decoded, value))
     data = value.encode("latin-1", "ignore") if isinstance(value, str) else value

@@ -144,14 +144,14 @@ def _add_word(root: Any, builder: DocumentBuilder) -> None:
 
 
 def _part(comment: Any) -> None:
-    """A comment stands within the paragraph. Deleted and inserted text does, too, and belongs to
-    it."""
+    """A comment lies within its paragraph. Deleted and inserted texts lie there, too, and belong to
+    the paragraph."""
     if comment.find(office_text.W + "p") is not None and comment.getparent() is not None:
         comment.getparent().addnext(comment.makeelement(office_text.W + "br"))
 
 
 def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
-    """``broken``: the text of the XML, from which libxml2 may have left out some."""
+    """``broken``: the text of broken XML, of which libxml2 may have skipped a part."""
     dublin_core(root, builder)
     has_words = local_name(root) not in _DRAWN
     words: dict[str, None] = {}

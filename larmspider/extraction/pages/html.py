@@ -299,7 +299,7 @@ def _side_bars_in(beginning: bytes) -> str:
 
 
 def _outside_nav(beginning: bytes) -> bytes:
-    """Without the elements ``nav``, which are navigation by their name."""
+    """The markup without ``nav`` elements, which are navigation by their name."""
     pieces = list[bytes]()
     end = 0
     while (start := beginning.find(b"<nav", end)) >= 0:
@@ -353,8 +353,8 @@ def _set_aside(node: LexborNode) -> None:
 
 
 def _may_hide(markup: bytes) -> bool:
-    """Whether one of the first tags with a word of `_HIDING` may hide its element; to ask the tree
-    takes a tenth of the time of a page."""
+    """Whether one of the first tags with a word of `_HIDING` may hide its element. This check saves
+    a query of the tree, which takes a tenth of a page's time."""
     for word in _HIDING if b"display:" in markup else _HIDING[:1]:
         at = markup.find(word)
         for _ in range(_HIDING_LOOKED_AT):
@@ -471,7 +471,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
 
 
 def _part_note(raised: LexborNode, pieces: list[str]) -> None:
-    """Part the number of a note from the word before it, or behind it."""
+    """Separate the number of a note from the word before or behind it."""
     text = raised.text().strip()
     if not 0 < len(text) <= LONGEST:
         return

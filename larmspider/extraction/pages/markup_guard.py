@@ -123,7 +123,7 @@ class Screen:
             self._search = re2.compile(pattern, options).search
 
     def may_find(self, markup: bytes) -> bool:
-        """False: nothing is found. Always True if google-re2 is not installed."""
+        """Whether the expression may find something. Always True if google-re2 is not installed."""
         return self._search is None or self._search(markup) is not None
 
 
@@ -201,7 +201,7 @@ def _has_long_tags(markup: bytes) -> bool:
 
 
 def _may_have_long_tags(markup: bytes) -> bool:
-    """False: no tag has _LONG_TAG_BYTES, and each ends at its first ">".
+    """Whether a tag may have _LONG_TAG_BYTES, or may not end at its first ">".
 
     A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">". The stretch covers
     a block of half its length that begins at a multiple of this half."""

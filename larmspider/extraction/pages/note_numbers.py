@@ -26,7 +26,7 @@ def is_note_behind(before: str) -> bool:
 
 
 def is_note_before(behind: str) -> bool:
-    """Whether a raised number before the text ``behind`` names a note; in 14C it does not."""
+    """Whether a raised number before the text ``behind`` names a note. It does not in 14C."""
     first = behind[:LEAST_LETTERS]
     return len(first) == LEAST_LETTERS and first.isalpha()
 

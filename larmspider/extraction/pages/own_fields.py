@@ -49,8 +49,8 @@ Rules = Mapping[str, Mapping[str, str]]
 
 
 class OwnFields:
-    """``rules``: by pattern of hosts and name the XPath. The first pattern that sets a name
-    holds."""
+    """``rules``: the XPath of each field, by the pattern of hosts and the field's name. The first
+    pattern that sets a field counts."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules

@@ -96,7 +96,7 @@ class Signals:
 
 
 class _StopReading(Exception):  # noqa: N818 - ends a parse
-    """Says why."""
+    """Ends the reading; the message says why."""
 
 
 class _NotXml(Exception):  # noqa: N818 - ends a parse

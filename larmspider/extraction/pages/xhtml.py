@@ -42,7 +42,7 @@ _HEAD_BYTES = 16_384
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """As html.extract."""
+    """See html.extract."""
     markup, charset = to_utf8(body, content_type)
     page, builder = html.begun(as_html(markup), charset, body, url)
     builder.fill(page)
@@ -50,7 +50,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def extract_columns(body: bytes, url: str, content_type: str | None) -> tuple[Page, LinkColumns]:
-    """As html.extract_columns."""
+    """See html.extract_columns."""
     markup, charset = to_utf8(body, content_type)
     page, builder = html.begun(as_html(markup), charset, body, url)
     return page, builder.fill_but_links(page)

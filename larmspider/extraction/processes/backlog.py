@@ -25,7 +25,7 @@ SHARE = 4
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A body. ``begun``: it waits no more. ``returned``: there was no room for it."""
+    """A body. ``begun``: a reader has it. ``returned``: it went back because there was no room."""
 
     host: str
     size: int
@@ -44,7 +44,7 @@ class _Host:
 
 
 class Backlog:
-    """``most``: bytes that may wait; one body may always."""
+    """``most``: the bytes that may wait. A single body may always wait."""
 
     def __init__(self, most: float, hold: Callable[[str, bool], None]) -> None:
         self.most, self._hold = most, hold

@@ -37,8 +37,9 @@ MOST_HOSTS = 10_000
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """The account of a host or of a group of hosts. ``used``: CPU seconds, from a common start.
-    ``failures`` in a row; ``good``: whether the last job that says something went well."""
+    """The account of a host or of a group of hosts. ``used``: CPU seconds. All accounts count from
+    one start. ``failures``: the number of failed jobs in a row. ``good``: whether the last job that
+    was judged went well."""
 
     name: str
     used: float = 0.0
@@ -165,7 +166,8 @@ class FairQueue(Generic[T]):
         self._judge(turn.host, failed)
 
     def judge(self, host: str, failed: bool | None, group: str = "") -> None:
-        """A job that had no turn here: it ``failed`` as hostile ones do, went well, or None."""
+        """Judge a job that did not go through this queue. ``failed``: True for a failure as of a
+        hostile document, False for a good job, None for no judgement."""
         self._judge(self._find(host, group or host)[1], failed)
 
     def debt(self, turn: Turn[T]) -> float:
@@ -246,7 +248,7 @@ class Turns:
         self.queue: FairQueue[asyncio.Future[None]] = FairQueue(places, each, clock)
 
     def push(self, host: str, group: str = "") -> Turn[asyncio.Future[None]]:
-        """It may have begun already. `begin` is called next, whatever happens."""
+        """Add a coroutine, which may begin at once. `begin` is called next in any case."""
         turn = self.queue.push(host, asyncio.get_running_loop().create_future(), group)
         self._go_on()
         return turn

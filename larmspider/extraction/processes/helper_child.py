@@ -39,7 +39,7 @@ def send(pipe: IO[bytes], message: Any) -> None:
 
 
 def packed(message: Any) -> bytes:
-    """A message as it is sent: behind its length."""
+    """A message in the form in which it is sent: its length, then its bytes."""
     data: bytes = msgpack.packb(message, unicode_errors="surrogatepass", buf_size=_BUFFER)
     return LENGTH.pack(len(data)) + data
 
@@ -97,7 +97,7 @@ def guess_languages(languages: Sequence[str]) -> None:
 
 
 def compare_texts() -> None:
-    """Answer each message as `Simhasher.submit` promises."""
+    """Answer each message in the form that `Simhasher.submit` describes."""
     from larmspider.extraction.texts.navigation import Navigation
     from larmspider.extraction.texts.words import Words
 

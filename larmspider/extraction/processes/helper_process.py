@@ -131,8 +131,8 @@ class HelperProcess:
         self.closed = False
 
     def ask(self, message: Any, body: bytes = b"") -> Any:
-        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError if the
-        process ends first; the next message has another one. Raises ExtractionStopped."""
+        """Send ``message``, then ``body``, and return the answer. Raises EOFError or OSError if the
+        process ends first; the next message starts another process. Raises ExtractionStopped."""
         child = self.started()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -155,7 +155,7 @@ class HelperProcess:
         self._path.close()
 
     def kill(self) -> None:
-        """Kill the process, from another thread: `ask` raises."""
+        """Kill the process from another thread. A running `ask` then raises."""
         if (child := self.child) is not None:
             child.kill()
 

@@ -121,7 +121,7 @@ class _Begun:
             self.links += values[0]
 
     def text(self) -> str:
-        """On one line, as extraction has it; each page of a PDF on one."""
+        """The text on one line, as extraction makes it. Each page of a PDF is one line."""
         if any(self._sheets):
             return "\f".join(self._sheets)[:MAX_TEXT]
         return page_text(self._pieces)

@@ -125,7 +125,7 @@ class PageProcess(HelperProcess):
         return page_of(answer["page"], url, body)
 
     async def _open(self) -> Answers | None:
-        """None if no process can be started."""
+        """Start the process. Returns None if no process can be started."""
         with suppress(OSError, ExtractionStopped):
             if self.closed:
                 return None

@@ -275,8 +275,8 @@ def _limit_time(seconds: float) -> None:
 
 
 def _limit(memory_bytes: int, helpers: Helpers) -> None:
-    """Tesseract is a process, and Tika has threads, which it asks for when it is loaded; no other
-    reader needs one. Root is not limited."""
+    """Limit the number of processes and threads. Only Tesseract (a process) and Tika (threads, from
+    its start on) need some. Root is not limited."""
     try:
         import resource
     except ImportError:  # no POSIX

@@ -67,7 +67,7 @@ _writer = _Writer(-1)
 
 
 def begin(fd: int) -> None:
-    """A new document, whose notes go to ``fd``; -1: none are made."""
+    """Begin a document. Its notes go to ``fd``; -1 makes no notes."""
     global _writer
     if fd != _writer.fd:
         _writer = _Writer(fd)

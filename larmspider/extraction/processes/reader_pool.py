@@ -57,8 +57,9 @@ R = TypeVar("R", bound=Reader)
 
 
 class Sharing:
-    """Which host is charged for a URL. ``host_of``: that host. ``group_of``: hosts that share as
-    one, such as the names of one address; "" for a host alone. ``count``: where stats go."""
+    """Decides which host is charged for a URL. ``host_of`` returns that host. ``group_of`` returns
+    the group of hosts that share as one, such as the names of one address; "" for a host alone.
+    ``count`` adds to a stat."""
 
     host_of: Callable[[str], str]
     group_of: Callable[[str], str]

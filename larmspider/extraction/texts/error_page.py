@@ -31,8 +31,8 @@ _MOST_WORDS = 20_000  # of a page: 10 ms
 
 
 class Likeness(NamedTuple):
-    """``is_lost``: the page has lost its own words. ``shared``: the part of the error page's own
-    pairs that the page has; None: the error page has too few of them."""
+    """``is_lost``: the page has lost its own words. ``shared``: the share of the error page's own
+    pairs that the page has; None if the error page has too few pairs of its own."""
 
     is_lost: bool
     shared: float | None
@@ -43,8 +43,8 @@ class Likeness(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A page that has lost most of its pairs: those that it had ``before``, and its ``new`` ones,
-    of the first 400 words."""
+    """A page that has lost most of its pairs. ``before`` and ``new``: its earlier and its new
+    pairs, within the first 400 words."""
 
     url: str
     before: Pairs
@@ -52,7 +52,7 @@ class Lost(NamedTuple):
 
 
 def lost(page: Page, stored: Page) -> Lost | None:
-    """None for a page that still has a good part of its words."""
+    """The lost pairs of a page; None if the page still has a good part of its words."""
     before, now = pairs_of(stored), pairs_of(page)
     if not before or len(before & now) > _MOST_LEFT * len(before):
         return None

@@ -183,7 +183,7 @@ class Details:
 
     @classmethod
     def of(cls, page: Page) -> Self | None:
-        """None for a page with too many numbers, or too long."""
+        """The details of a page; None if it has too many numbers, or is too long."""
         content = _content(page)
         if len(content) > MAX_BYTES:
             return None
@@ -204,7 +204,7 @@ class Details:
 
 
 class RecentPages:
-    """The texts of the pages that were fetched last, by URL key: at most ``room`` bytes, about."""
+    """The texts of the last fetched pages by URL key, in about ``room`` bytes at most."""
 
     def __init__(self, room: int = 4 << 20) -> None:
         self._room, self._pages = room, dict[bytes, _Text]()
@@ -271,8 +271,8 @@ class Volatile:
 
     ``pairs`` counts the pages that were fetched twice in a row, by class of URLs. ``variants`` are
     texts that come and go, each with the words before and behind it. ``exchanged``: hashes of words
-    that changes have brought or taken. ``restless``: by URL key how many times in a row a page has
-    changed without a new word.
+    that changes have brought or taken. ``restless``: the number of times in a row that a page has
+    changed without a new word, by URL key.
     """
 
     def __init__(
@@ -304,7 +304,8 @@ class Volatile:
         return self.pairs.get(self._class_of(url), 0) < PAIRS
 
     def wants_more(self, stored: Page, page: Page) -> bool:
-        """The same of a page that has a change which another page of this run had."""
+        """Whether to fetch a page twice because it has a change that another page of this run had,
+        too."""
         if self._compared >= _MORE_COMPARED or self._more >= MORE_PAIRS:
             return False
         self._compared += 1
@@ -316,8 +317,8 @@ class Volatile:
         return known
 
     def learn(self, first: Page, second: Page, stored: Page | None = None) -> bool:
-        """Two fetches of one page in a row, and the page as it is stored: True if they taught
-        something."""
+        """Learn from two fetches of one page in a row, and from the stored page. Returns whether
+        there was something to learn."""
         name = self._class_of(first.url)
         self.pairs[name] = self.pairs.get(name, 0) + 1
         known = len(self._shapes)
@@ -330,8 +331,9 @@ class Volatile:
         return bool(new) or len(self._shapes) != known or varies
 
     def _learn_variants(self, stored: Page, first: Page, second: Page) -> bool:
-        """Words that the first fetch had in place of the stored ones, and the second has no more:
-        it has the stored ones again, or others yet. No edit of the page looks so."""
+        """Learn words that the first fetch had in place of the stored words, and that the second
+        fetch no longer has: it has the stored words again, or still other words. An edit of the
+        page never looks like this."""
         mine, its, again = (self._words_of(page) for page in (stored, first, second))
         if again == its:
             return False
@@ -356,8 +358,8 @@ class Volatile:
         return [] if len(text) > MAX_BYTES else self._without_numbers(text).split()
 
     def saw_change(self, key: bytes, stored: Page, page: Page) -> bool:
-        """A page is not as it is stored: True if it was so the last RESTLESS times, each time
-        without a word that was new. Numbers are not words here."""
+        """Note that a page differs from the stored one. Returns True if it also differed at its
+        last RESTLESS visits, each time without a new word. Numbers are not words here."""
         words = [
             set(map(_masked, (_text(one) or "")[:MAX_BYTES].split())) for one in (stored, page)
         ]
@@ -385,7 +387,7 @@ class Volatile:
         return self._restless.get(key, 0) >= RESTLESS
 
     def saw_none(self, key: bytes) -> bool:
-        """Note that a page is unchanged. True: the known facts about it have changed."""
+        """Note that a page is unchanged. Returns whether this changes the known facts about it."""
         times = self._restless.pop(key, 0)
         if times > 1:
             self._restless[key] = times - 1
@@ -731,8 +733,8 @@ def _hash(text: str, size: int) -> bytes:
 
 
 def _name(link: Link) -> str:
-    """The URL as the page has it, because another one may stand for it by now; without session id,
-    which differs in each visit."""
+    """The URL of the page itself, because another URL may stand for it by now. The session id is
+    left out, because it differs at each visit."""
     url, normalized = link.url, link.normalized
     if "=" in url and normalized and url.count("=") != normalized.count("="):
         return normalized

@@ -73,8 +73,8 @@ class Languages:
     """Finds the languages of one crawl's pages, and remembers which hosts are not believed."""
 
     def __init__(self, languages: Sequence[str], guesser: Guesser | None = None) -> None:
-        """No ``languages``: none is guessed, all pages are believed. ``guesser``: in place of one
-        of its own."""
+        """Without ``languages`` no language is guessed, and declared languages count. ``guesser``
+        replaces the own guesser."""
         self.guesser = guesser or (Guesser(languages) if languages else None)
         self._likely = frozenset(languages)
         self._saying: dict[str, int] = {}  # pages of a host that said their language
@@ -125,7 +125,8 @@ class Languages:
         return self._judged(page, *self.guesser.guess_now(text))
 
     def _usual(self, page: Page) -> str | None:
-        """The usual language of the host, where a page says none and its words are in that."""
+        """The usual language of the host, if a page declares none and its words are in this
+        language."""
         usual, times = self._row.get(page.url.split("/", 3)[2], ("", 0))
         if times < USUAL or page.language is not None or page.parts or len(page.text) < SHORTEST:
             return None
@@ -189,7 +190,7 @@ class Guesser:
         self._opening = asyncio.Lock()
 
     def start(self) -> None:
-        """Start the process. An error here comes again at the first text, and is reported then."""
+        """Start the process. An error is not reported here: it comes again at the first text."""
         self.process.pool.submit(self.process.started)
 
     async def guess(self, text: str) -> tuple[str, float]:
@@ -251,7 +252,8 @@ def _silent(page: Page) -> list[Part]:
 
 
 def _is_list_of_parts(page: Page) -> bool:
-    """Whether the text of a document is what its parts are called, which is in no language."""
+    """Whether the text of a document consists of the names of its parts, which are in no
+    language."""
     return bool(page.parts) and " ".join(part.name for part in page.parts).startswith(page.text)
 
 
@@ -284,8 +286,8 @@ def primary(tag: str) -> str:
 
 
 def in_languages(page: Page, languages: Collection[str]) -> Page | None:
-    """``page`` without its parts in other languages, None if it is in one itself; all of it where
-    no ``languages`` are named."""
+    """``page`` without its parts in other languages; None if the page itself is in another
+    language. Without ``languages`` the page stays whole."""
     if not languages:
         return page
     if is_in_another(page, languages):

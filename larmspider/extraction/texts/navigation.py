@@ -43,7 +43,7 @@ class _Host:
         self._often = set[int]()
 
     def often(self, rows: Sequence[int]) -> set[int]:
-        """Which rows of a page many have."""
+        """The rows of a page that many pages have."""
         self._seen += 1
         if self._seen > MANY_PAGES and self._seen % ONE_OF:
             return self._often.intersection(rows)

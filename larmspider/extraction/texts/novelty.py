@@ -142,7 +142,7 @@ def _own_words(url: str) -> set[str]:
 
 
 def _words(text: str, url: str, own: Container[str]) -> list[str]:
-    """Those that are counted."""
+    """The words that are counted."""
     text = text[:MAX_TEXT].lower()
     if len(text) < _LONG_TEXT and text.count("-") >= _DASHES:
         text = _GUID.sub(" ", text)
@@ -207,7 +207,7 @@ class Bloom:
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing is known of the host."""
+        """Restore the state of a host; None if nothing is known of the host."""
         found = cls()
         if data is not None:
             kept = msgspec.msgpack.decode(data, type=_Filters)
@@ -245,9 +245,9 @@ class Sketch(Bloom):
         return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0
 
     def share_apart(self, apart: Apart, size: int, *, of_any: bool = False) -> float:
-        """The same for the text outside of links of the last judged page, which had this ``size``.
-        The least of the shares of all rows and of longer pages' samples, so that a part of a longer
-        page is not new; 0 if the words are known."""
+        """The share of new text outside of links, of the last judged page, which had this ``size``.
+        It is the smaller of two shares: of all rows, and of the rows in longer pages' samples. A
+        part of a longer page is therefore not new. 0 if the words are known."""
         every = {row for _, row in apart.rows}
         known = {row for row in every - self._news if of_any and self._has(row)}
         news = self._news & every

@@ -53,7 +53,8 @@ class SiteTable:
         return ConfigError(f"{self.where}: {key} {what}")
 
     def expected(self, key: str, wanted: str, value: object = None) -> ConfigError:
-        """The error for a key whose value is not ``wanted``; ``value`` is shown, so no secret."""
+        """The error for a key whose value is not ``wanted``. It shows ``value``, so never pass a
+        secret."""
         shown = "" if value is None else f" = {value!r}"
         return ConfigError(f"{self.where}: {key}{shown}: expected {wanted}")
 
@@ -221,7 +222,7 @@ _NOT_BY_HAND = {
 
 
 def read_credentials(table: SiteTable, *, for_web: bool = True) -> Credentials | None:
-    """Connectors need no method of libcurl."""
+    """Read user and password. A connector needs no authentication method of libcurl."""
     method = table.text("auth", tuple(METHODS))
     secrets = {key: table.secret(key) for key in ("user", "password", "token")}
     given = tuple(key for key, secret in secrets.items() if secret is not None)
@@ -343,8 +344,8 @@ _PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+)
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
-    """Only processes that fetch check whether client_key, or client_cert itself, is the
-    certificate's key."""
+    """Read the client certificate. Only processes that fetch check whether client_key, or
+    client_cert itself, has the certificate's key."""
     before = len(table.problems)
     certificate, key = table.file("client_cert"), table.file("client_key")
     password = table.secret("client_key_password")

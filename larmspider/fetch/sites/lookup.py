@@ -73,7 +73,8 @@ class Sites:
 
     @classmethod
     def for_fetching(cls, settings: Settings) -> Sites:
-        """Also raises ConfigError for missing secrets and files."""
+        """The sites for a process that fetches. Raises ConfigError for missing secrets and files,
+        too."""
         return cls.from_settings(settings).complete()
 
     def complete(self) -> Sites:
@@ -279,7 +280,7 @@ def _schemes(
     patterns: Iterable[HostPattern],
     options: SiteOptions,
 ) -> frozenset[str]:
-    """The schemes of patterns that name none."""
+    """The schemes for patterns that do not name a scheme."""
     if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
         raise table.expected("scheme", f"some of {', '.join(DEFAULT_PORTS)}", given)
     meant = frozenset(given or (("https",) if options.is_trusted else DEFAULT_PORTS))

@@ -17,7 +17,7 @@ from larmspider.urls.schemes import DEFAULT_PORTS
 
 
 def origin_text(origin: tuple[str, str, int]) -> str:
-    """As the header Origin has it: https://app.example, http://app.example:8080."""
+    """The form of the header Origin: https://app.example, http://app.example:8080."""
     scheme, host, port = origin
     return f"{scheme}://{host}" + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
 
@@ -34,7 +34,7 @@ class Secret:
     __slots__ = ("_missing", "_value")
 
     def __init__(self, value: str, missing: str = "") -> None:
-        """``missing``: the reason why there is no value, else ""."""
+        """``missing``: why there is no value; "" if there is one."""
         self._value, self._missing = value, missing
 
     @property
@@ -126,8 +126,9 @@ class SiteOptions:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether a request with these sends its server a secret. A client certificate does not (it
-        proves its key), nor the password of a proxy, which goes to the proxy alone."""
+        """Whether a request with these options sends its server a secret. A client certificate is
+        not a secret, because it only proves its key. The password of a proxy goes to the proxy
+        alone."""
         return bool(self.credentials or self.cookies or self.headers or self.login)
 
     @property
@@ -143,8 +144,8 @@ class SiteOptions:
 
     @property
     def opens_doors(self) -> bool:
-        """Whether these may open pages that not everybody may see. A page that may send requests to
-        other origins with their credentials is such a page itself."""
+        """Whether these options may open pages that not every user may see. This includes a page
+        that may send requests to other origins with their credentials."""
         return self.sends_credentials or bool(self.render_origins)
 
     @property

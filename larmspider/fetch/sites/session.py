@@ -130,7 +130,7 @@ class Session:
         self.is_out = False
 
     def failed(self) -> None:
-        """A step had no answer, or a server error: the sign-in restarts when the host is due."""
+        """A step failed or got a server error: the sign-in restarts when the host is due."""
         self.is_out = False
         if self.step is not None and (self.step.form_url or self.step.purpose is Purpose.FORM):
             self._restart()
@@ -240,9 +240,10 @@ class Session:
         )
 
     def turned_away(self, url: str, proof: int, now: float) -> Trouble | bool | None:
-        """A page was turned away whose request was sent when there were ``proof`` proofs. True:
-        retry it when the session is proved. Trouble: retry it when its host has waited. False: it
-        was turned away before although the session was valid, so it is not for this user."""
+        """A page was turned away. ``proof``: the number of proofs of the session when its request
+        was sent. Returns True if the page is to be retried once the session is proved, a Trouble if
+        it is to be retried after its host has waited, and False if it is not for this user: it was
+        turned away before, although the session was valid."""
         if proof != self.proof or self.step is not None:
             return True
         if url in self._suspects:

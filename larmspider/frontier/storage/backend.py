@@ -80,7 +80,8 @@ class BackendError(LarmspiderError):
 
 
 class Fenced(BackendError, TemporaryError):  # noqa: N818 - named for what happened
-    """Others have taken over from this worker, which may hand out and commit nothing more."""
+    """Other workers have taken over from this worker, which may no longer hand out or commit
+    anything."""
 
 
 class FormatError(CrawlDirError):
@@ -105,9 +106,8 @@ class Backend(ABC):
 
     @abstractmethod
     def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
-        """Queue the unknown ones; True for each of these. The caller sets every field of an entry.
-
-        The first of two entries with one key is added. About 10 us for a new one.
+        """Queue the unknown entries. Returns True for each of them. The caller sets every field of
+        an entry. The first of two entries with one key is added. About 10 us for a new entry.
         """
 
     @abstractmethod
@@ -118,38 +118,35 @@ class Backend(ABC):
 
     @abstractmethod
     def next_time(self, host: str) -> float | None:
-        """0.0: pop() has a URL now. Else the earliest time of released ones; None: there is none,
-        but perhaps held ones."""
+        """0.0 if pop() has a URL now. Else the earliest time of a released URL. None if there is
+        none; held URLs may exist."""
 
     @abstractmethod
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Leased URLs reach a final state. The backend sets ``url`` and ``depth`` of the visit, and
-        where the URL was found. One that due() leased has this record in place of the earlier one.
-
-        A key that is not leased is an error of the caller: KeyError, and nothing changes for that
-        key and those after it.
+        where the URL was found. For a URL that due() leased, this record replaces the earlier one.
+        A key that is not leased is an error of the caller. It raises KeyError, and nothing changes
+        for this key and the keys after it.
         """
 
     @abstractmethod
     def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         """Leased URLs are queued again: (key, earliest time, attempts so far). 0.0: the old place.
-        Those that due() leased are due again, from that time on; a restart forgets the time.
-
-        KeyError as for acknowledge().
+        URLs that due() leased are due again from that time on; a restart forgets the time. Raises
+        KeyError as acknowledge() does.
         """
 
     @abstractmethod
     def hold(self, items: Sequence[tuple[bytes, int]]) -> None:
-        """Leased URLs are queued again, and held: not handed out before unhold() of the group that
-        is named here, a number below 2**47. Not for those that due() leased. 15 us each.
-
-        KeyError as for acknowledge().
+        """Leased URLs are queued again and held: they are not handed out before unhold() of their
+        group, a number below 2**47. Not for URLs that due() leased. 15 us each. Raises KeyError as
+        acknowledge() does.
         """
 
     @abstractmethod
     def unhold(self, host: str, group: int | None, limit: int) -> int:
-        """At most ``limit`` held URLs of a host and group, or of all its groups, may be handed out
-        again, at their old places. Returns how many there were. 2 ms, and 25 us each."""
+        """At most ``limit`` held URLs of a host and group (None: all groups) may be handed out
+        again, at their old places. Returns their number. 2 ms, and 25 us each."""
 
     @abstractmethod
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
@@ -162,15 +159,15 @@ class Backend(ABC):
 
     @abstractmethod
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
-        """For the url_key() of each canonical form the keys of URLs that were added with it as
-        ``guess``, in no order, some 8 at most. URLs that another worker fetched are there
-        only with status 200. 2-4 us each."""
+        """For each url_key() of a canonical form, the keys of URLs that were added with it as
+        ``guess``, in no order, some 8 at most. URLs that another worker fetched are there only with
+        status 200. 2-4 us each."""
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:
-        """Unknown or leased URLs become merged, merged ones have another record now. Others stay as
-        they are. A leased one without ``rules`` was only fetched for a comparison: it counts
-        nowhere."""
+        """Unknown or leased URLs become merged, and merged URLs get a new record. Other URLs stay
+        as they are. A leased URL without ``rules`` was fetched only for a comparison, and does not
+        count."""
 
     @abstractmethod
     def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
@@ -178,7 +175,7 @@ class Backend(ABC):
 
     @abstractmethod
     def merged(self, key: bytes) -> MergedUrl | None:
-        """None for a URL that is not merged."""
+        """The record of a merged URL; None for other URLs."""
 
     @abstractmethod
     def merged_of(self, host: str, limit: int) -> list[bytes]:
@@ -195,8 +192,9 @@ class Backend(ABC):
 
     @abstractmethod
     def reprioritize(self, changes: Sequence[tuple[bytes, int]]) -> None:
-        """Give queued URLs a new priority, behind those that have it. Others stay as they are. One
-        that waits for a time keeps its place, and has the priority once the time has come."""
+        """Give queued URLs a new priority. They go behind the URLs that already have it. Other URLs
+        stay as they are. A URL that waits for a time keeps its place until then, and has the
+        priority afterwards."""
 
     @abstractmethod
     def entry(self, key: bytes) -> QueuedUrl | None:
@@ -221,14 +219,14 @@ class Backend(ABC):
     def due(
         self, host: str, now: float, limit: int = 1, until: float | None = None
     ) -> list[QueuedUrl]:
-        """Lease URLs of a host that are due by ``until`` (None: ``now``), at most ``limit``: those
-        first whose release() was for a time that has come, then by their time. Each has its record
-        in ``visit``; ``normalized`` is as ``url``."""
+        """Lease at most ``limit`` URLs of a host that are due by ``until`` (None: ``now``).
+        Released URLs whose time has come are first, then URLs by due time. Each entry has its
+        record in ``visit``; its ``normalized`` equals ``url``."""
 
     @abstractmethod
     def next_due(self, host: str, until: float = inf) -> float | None:
-        """0.0: due() has a URL of a host by ``until``. Else the earliest time for which one was
-        released; None: there is none."""
+        """0.0 if due() has a URL of a host by ``until``. Else the earliest time for which a URL was
+        released; None if there is none."""
 
     @abstractmethod
     def visiting(self, host: str | None = None) -> int:
@@ -241,8 +239,8 @@ class Backend(ABC):
 
     @abstractmethod
     def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
-        """At most ``limit`` URLs in order of their keys, behind ``after``: key and record, None for
-        a URL in no final state. As of the last commit; 6 us each."""
+        """Key and record of at most ``limit`` URLs, in the order of their keys, behind ``after``.
+        The record is None for a URL without a final state. As of the last commit; 6 us each."""
 
     @abstractmethod
     def due_times(self) -> Iterator[float]:
@@ -265,7 +263,7 @@ class Backend(ABC):
 
     @abstractmethod
     def note(self, name: str) -> bytes | None:
-        """None: no note of that name."""
+        """The note of a name; None if there is none."""
 
     @abstractmethod
     def counts(self, host: str | None = None) -> Counts:
@@ -296,15 +294,14 @@ class Backend(ABC):
 
     @abstractmethod
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """Make the sealed batch durable with the stores' positions. BackendError: nothing of it is.
-
-        After an error the batch is kept: commit() again, or end. A store that is not named keeps
-        its earlier position.
+        """Make the sealed batch and the stores' positions durable. Raises BackendError; then
+        nothing is durable, and the batch is kept: call commit() again, or end. A store that is not
+        named keeps its earlier position.
         """
 
     @abstractmethod
     def discard(self) -> None:
-        """After a commit() that went well: the sealed batch leaves memory."""
+        """Drop the sealed batch from memory. Called after a successful commit()."""
 
     def checkpoint(self, positions: Mapping[str, bytes]) -> None:
         """seal(), commit() and discard()."""

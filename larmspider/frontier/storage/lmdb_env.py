@@ -297,7 +297,7 @@ def unshare(files: LmdbFiles) -> None:
 
 
 def open_shared(path: Path) -> LmdbFiles:
-    """For reading, until close_shared(). Raises as LmdbFiles does."""
+    """Open the files for reading, until close_shared(). Raises the errors of LmdbFiles."""
     where = path.resolve()
     with _LOCK:
         if where in _OWNED:

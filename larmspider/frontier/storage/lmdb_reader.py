@@ -30,8 +30,8 @@ SLICE = 500
 
 
 class _Doubts(msgspec.Struct, array_like=True):
-    """The one field of learned/revisits/host.py: KnowledgeNote that stores ask for, in its
-    place."""
+    """The field of KnowledgeNote (learned/revisits/host.py) that stores need, at its place in the
+    note."""
 
     run: msgspec.Raw
     changes: msgspec.Raw
@@ -45,9 +45,8 @@ class _Doubts(msgspec.Struct, array_like=True):
 
 
 class FrontierReader(AbstractContextManager["FrontierReader"]):
-    """Read-only view. CrawlDirError: no frontier there, or another format.
-
-    ``runs``: a process runs the crawl; else its counters have leased URLs as queued.
+    """A read-only view. Raises CrawlDirError if there is no frontier, or if it has another format.
+    ``runs``: a process runs the crawl; if not, leased URLs count as queued.
     """
 
     def __init__(self, path: Path, *, runs: bool = True) -> None:
@@ -77,7 +76,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def merged(self, key: bytes) -> MergedUrl | None:
-        """As Backend.merged()."""
+        """See Backend.merged()."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
         is_merged = record is not None and record[0] == UrlState.MERGED
@@ -104,8 +103,8 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return records.unpack_entry(packed) if packed else None
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """For a queued URL: how many of its host come before it, at most ``limit``, and its
-        earliest time or 0.0."""
+        """The place of a queued URL: the number of its host's URLs before it, at most ``limit``,
+        and its earliest time or 0.0."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
             if record is None or record[0] != UrlState.QUEUED:
@@ -143,8 +142,8 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
             return list(islice(rows, limit))
 
     def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
-        """A slice of all that is queued or leased, host by host: the entries, and ``after`` for
-        the next slice, None at the end."""
+        """A slice of the queued and leased URLs, host by host. Returns the entries, and ``after``
+        for the next slice; None at the end."""
         rows, following = self._slice(self._files.queue, after)
         return [records.unpack_entry(packed) for _, packed in rows], following
 
@@ -260,7 +259,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return self._files.commits
 
     def note(self, name: str) -> bytes | None:
-        """As Backend.note()."""
+        """See Backend.note()."""
         with self._files.read() as txn:
             value: bytes | None = txn.get(b"n" + name.encode(), db=self._files.meta)
         return value

@@ -71,8 +71,7 @@ class WriteOverlay:
         yield from ((key, record) for key, record in over.items() if record != FORGOTTEN)
 
     def stored_urls(self, after: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """Key and record of URLs that are on disk, behind ``after``: the records as they are
-        now."""
+        """Key and present record of the URLs on disk, behind ``after``."""
         with self.files.read() as txn:
             cursor = txn.cursor(self.files.urls)
             rows = list(islice(cursor.iternext(), limit)) if cursor.set_range(after + b"\0") else []
@@ -82,7 +81,7 @@ class WriteOverlay:
     # aliases
 
     def guessed(self, prefixes: Sequence[bytes]) -> list[list[bytes]]:
-        """For each records.guess_prefix() the rows that begin with it."""
+        """For each records.guess_prefix(), the rows that begin with it."""
         guessed = []
         for prefix, found in zip(prefixes, self._rows(prefixes, MAX_GUESSES), strict=True):
             for batch in (self.sealed, self.new):
@@ -106,7 +105,7 @@ class WriteOverlay:
         return found[:limit]
 
     def _rows(self, prefixes: Sequence[bytes], limit: int) -> list[list[bytes]]:
-        """Those on disk that begin with each prefix, at most ``limit`` each."""
+        """The rows on disk that begin with each prefix, at most ``limit`` for each."""
         found = []
         with self.files.read() as txn:
             cursor = txn.cursor(self.files.aliases)
@@ -129,7 +128,7 @@ class WriteOverlay:
         return self.files.get(place, self.files.queue)
 
     def put_entry(self, place: bytes, packed: bytes, *, new_place: bool) -> None:
-        """``new_place``: there was no entry at this place, unless in a batch."""
+        """Put an entry at a place. ``new_place``: the place has no entry on disk."""
         if new_place and place not in self.new.queue and place not in self.sealed.queue:
             self._unwritten.add(place)
         self.new.queue[place] = packed
@@ -145,17 +144,16 @@ class WriteOverlay:
     def stored_run(
         self, prefix: bytes, after: bytes
     ) -> Generator[tuple[bytes, bytes | None], None, None]:
-        """The places of a run of the queue that are on disk, behind ``after`` or from ``prefix``
-        on, each with its entry as it is now; None: deleted.
-
-        A transaction is open until the generator is closed.
+        """The places on disk of one run of the queue, behind ``after`` or from ``prefix`` on. Each
+        has its present entry; None if it is deleted. A transaction is open until the generator is
+        closed.
         """
         return self._stored(self.files.queue, (self.new.queue, self.sealed.queue), prefix, after)
 
     def stored_revisits(
         self, prefix: bytes, after: bytes
     ) -> Generator[tuple[bytes, bytes | None], None, None]:
-        """As stored_run(), of the places of revisits that begin with ``prefix``."""
+        """Does what stored_run() does, for the places of revisits that begin with ``prefix``."""
         return self._stored(
             self.files.revisits, (self.new.revisits, self.sealed.revisits), prefix, after
         )
@@ -215,10 +213,10 @@ class WriteOverlay:
         self._unwritten.clear()
 
     def write(self) -> None:
-        """Commit the sealed batch. BackendError: nothing was written."""
+        """Commit the sealed batch. Raises BackendError; then nothing was written."""
         self.files.write(self.sealed)
 
     def discard(self) -> None:
-        """Let go of the sealed batch, which is on disk."""
+        """Drop the sealed batch, which is on disk by now."""
         self.sealed = WriteBatch()
         self._has_forgotten = self._has_forgotten and FORGOTTEN in self.new.urls.values()

@@ -56,7 +56,8 @@ class QueueHead:
             load(self)
 
     def trim(self, size: int, uncommitted: Container[bytes]) -> None:
-        """After a commit: keep ``size`` entries that are on disk, and all uncommitted entries."""
+        """Keep ``size`` entries that are on disk, and all uncommitted entries. Called after a
+        commit."""
         on_disk = sorted(key for key in self.values if key not in uncommitted)
         if not self.complete:
             on_disk = [key for key in on_disk if key <= self.loaded_to]
@@ -135,7 +136,7 @@ class HostCounters:
             setattr(self.total, name, getattr(self.total, name) + getattr(counts, name))
 
     def forget(self, host: str) -> None:
-        """Another worker owns this host now, and counts its URLs."""
+        """Drop the counts of a host that another worker owns now."""
         counts = self.by_host.pop(host, Counts())
         self._changed.discard(host)
         for name in Counts.__slots__:
@@ -167,14 +168,16 @@ class HostQueues:
         return records.ready_key(host, priority, self.serial)
 
     def put(self, host: str, place: bytes, packed: bytes, *, new_place: bool = True) -> None:
-        """``new_place``: there was no entry at this place. To be counted after this call."""
+        """Put an entry into the queue. ``new_place``: there was no entry at this place. Count the
+        URL after this call."""
         self._overlay.put_entry(place, packed, new_place=new_place)
         run = host, records.run_of(place)
         self._head(*run).put(place, packed)
         self._grown.add(run)
 
     def held(self, host: str, group: int | None, limit: int) -> list[tuple[bytes, bytes]]:
-        """Places and entries of held URLs of a host, at most ``limit``; ``group`` None: of all."""
+        """Places and entries of at most ``limit`` held URLs of a host and group; ``group`` None: of
+        all groups."""
         first = records.held_prefix(host, group or 0)
         prefix = first if group is not None else first[:9]
         found = {
@@ -209,7 +212,7 @@ class HostQueues:
         return self._head(host, records.READY).first(self._load)
 
     def next_time(self, host: str) -> float | None:
-        """As Backend.next_time()."""
+        """See Backend.next_time()."""
         counts = self._counters.by_host.get(host)
         if counts is None or not counts.queued:
             return None
@@ -226,7 +229,7 @@ class HostQueues:
         return self._head(host, records.run_of(place)).values.pop(place)
 
     def end_lease(self, place: bytes) -> None:
-        """To be followed by put() or WriteOverlay.delete_entry()."""
+        """End a lease. Call put() or WriteOverlay.delete_entry() next."""
         self._leased.discard(place)
 
     def _head(self, host: str, run: int) -> QueueHead:
@@ -257,13 +260,14 @@ class HostQueues:
         head.complete = True
 
     def forget(self, host: str) -> None:
-        """Another worker owns this host now. None of its URLs may be leased or uncommitted."""
+        """Drop a host that another worker owns now. None of its URLs may be leased or
+        uncommitted."""
         for run in (records.READY, records.DELAYED):
             self._heads.pop((host, run), None)
             self._grown.discard((host, run))
 
     def trim(self) -> None:
-        """After a commit: entries that are on disk now may leave memory."""
+        """Drop entries from memory that a commit has written to disk."""
         size, uncommitted = self._head_size(), self._overlay.new.queue
         grown, self._grown = self._grown, set()
         for run in grown:

@@ -296,8 +296,9 @@ _compared = attrgetter(
 
 @dataclass(slots=True)
 class MergedUrl:
-    """A URL that another URL stands for. ``entry``: as it would have been queued. ``rules`` by
-    which both are the same (a mask of urls/equivalence.py). ``into``: the other URL's key."""
+    """A URL that another URL stands for. ``entry``: the entry that would have been queued.
+    ``rules``: the rules that make both URLs equal (a mask of urls/equivalence.py). ``into``: the
+    other URL's key."""
 
     entry: QueuedUrl
     rules: int
@@ -487,8 +488,8 @@ _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @lru_cache(maxsize=4_096)  # files that were installed together have one date: 3 us
 def _seconds_of(date: str) -> Any:
-    """A date as servers write it (RFC 9110 5.6.7), in seconds since the epoch; another text as it
-    is."""
+    """The seconds since the epoch of a date in the form of RFC 9110 5.6.7; any other text stays
+    unchanged."""
     try:
         at = int(date[12:16]), _MONTHS.index(date[8:11]) + 1, int(date[5:7])
         seconds = timegm((*at, int(date[17:19]), int(date[20:22]), int(date[23:25])))

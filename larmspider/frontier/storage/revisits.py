@@ -53,8 +53,8 @@ class RevisitQueues:
         self._overlay.new.revisits[place] = None
 
     def next(self, host: str, now: float, until: float) -> bytes | None:
-        """The key of a URL that was held until ``now`` or earlier, else of the one that is due
-        first, if that is by ``until``."""
+        """The key of a URL that was held until ``now`` or earlier. Else the key of the URL that is
+        due first, if it is due by ``until``."""
         held = self._first_held(host)
         if held is not None and held[0] <= now:
             return held[1][14:]
@@ -62,8 +62,8 @@ class RevisitQueues:
         return place[14:] if place is not None and records.due_of(place) <= until else None
 
     def next_due(self, host: str, until: float) -> float | None:
-        """0.0: next() has a URL by that time. Else the first time until which one is held; None:
-        there is none."""
+        """0.0 if next() has a URL by that time. Else the first time until which a URL is held; None
+        if there is none."""
         place = self._head(host).first(self._load)
         if place is not None and records.due_of(place) <= until:
             return 0.0
@@ -99,7 +99,7 @@ class RevisitQueues:
         return entry
 
     def back(self, key: bytes) -> None:
-        """The visit was not made: the URL is due as it was."""
+        """The visit was not made: the URL is due as before."""
         entry = self._end(key)
         self._head(entry.host).put(self._places.pop(key), b"")
         self._grown.add(entry.host)
@@ -110,7 +110,8 @@ class RevisitQueues:
         heappush(self._held.setdefault(entry.host, []), (until, self._places[key]))
 
     def forget(self, host: str) -> None:
-        """Another worker owns this host now. Nothing of it may be leased or uncommitted."""
+        """Drop a host that another worker owns now. None of its URLs may be leased or
+        uncommitted."""
         self._heads.pop(host, None)
         self._grown.discard(host)
         for _, place in self._held.pop(host, ()):
@@ -135,7 +136,7 @@ class RevisitQueues:
         head.complete = True
 
     def trim(self) -> None:
-        """After a commit: entries that are on disk now may leave memory."""
+        """Drop entries from memory that a commit has written to disk."""
         uncommitted = self._overlay.new.revisits
         grown, self._grown = self._grown, set()
         for host in grown:

@@ -2,16 +2,18 @@
 
 Canaries are the start page and the five pages with the most links to them. If half of them are
 gone, too, the host is broken and its pages stay. If they redirect to stored pages of another host,
-the host has moved (moves.py) and its pages may leave.
+the host has moved (moves.py) and its pages may leave. They may leave, too, if the canaries only
+have other URLs on the same host, or if some of them are on another host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import host_prefix
-from larmspider.learned.deletes.moves import HostMove, Successor, moved_to
+from larmspider.learned.deletes.moves import HostMove, Successor, are_renamed, moved_to
 from larmspider.learned.deletes.notes import MOVED, DeleteNotes, HostVisits
 from larmspider.learned.deletes.table import CANARIES
 
@@ -87,18 +89,26 @@ class Canaries:
         successor = self._notes.visits.of(host).successors.get(key)
         move = self._notes.kept.of(host).move
         if move is not None and successor is not None:
-            move.left += successor.host in move.hosts
+            move.left += successor.is_there and successor.host in move.hosts
 
     def moved_to(self, host: str) -> tuple[str, ...]:
         """The hosts to which a host has moved."""
         kept = self._notes.kept.get(host)
         return () if kept is None or kept.move is None else kept.move.hosts
 
+    def _has_start(self, canaries: Mapping[bytes, bool | None]) -> bool:
+        """Whether the first canary is there. If it is not the root of its host, it is a page like
+        the others, and may be the one that has gone."""
+        key, is_there = next(iter(canaries.items()))
+        visit = None if is_there else self._notes.backend.visit(key)
+        return bool(is_there) or (visit is not None and not _is_root(visit.url))
+
     def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
         """Whether the host has moved as a whole, by its canaries in this run, and its pages may
         leave."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
-        hosts = moved_to([mine.successors.get(key) for key in canaries])
+        others = {key: one for key, one in mine.successors.items() if one.host != host}
+        hosts = moved_to([others.get(key) for key in canaries])
         if not hosts:
             return False
         move = kept.move
@@ -134,8 +144,8 @@ class Canaries:
         return found
 
     def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
-        """ "" if the host is well by the visits of this run; else why its pages wait. ``is_well``:
-        whether the page ``key`` was there."""
+        """ "" if the visits of this run show that the host works; else why its pages wait.
+        ``is_well``: whether the page ``key`` was there."""
         mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
         if mine.canaries is None:
             self.begin(host, mine.visited | {key: is_well})
@@ -147,20 +157,24 @@ class Canaries:
         well = sum(map(bool, answers))
         if self._find_move(host, list(mine.canaries), now):
             return ""
-        is_well = not answers or (bool(answers[0]) and well * 2 > len(answers))
+        is_well = not answers or (self._has_start(mine.canaries) and well * 2 > len(answers))
         if kept.move is not None and answers and is_well:
             kept.move = None  # the host is back
             self._notes.kept.touch(host)
+        is_well = is_well or are_renamed(mine.canaries, mine.successors)
         if not is_well:
-            if kept.move is not None and self._has_gone_over(kept.move):
+            if kept.move is not None and self._has_gone_over(kept.move, mine.successors.get(key)):
                 return ""
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
 
-    def _has_gone_over(self, move: HostMove) -> bool:
-        """Whether most pages of a host have left for a new host that is well in this run. The old
-        pages that remain are not on the new host, and none of them is a canary."""
+    def _has_gone_over(self, move: HostMove, successor: Successor | None) -> bool:
+        """Whether a page of a host that has moved may leave, though few canaries have a new URL.
+        The page has a new URL itself. Or most pages have moved to a new host that works in this
+        run, and does not have the page."""
+        if successor is not None and successor.is_there and successor.host in move.hosts:
+            return True
         new = self._notes.visits.get(move.to)
         answers = [] if new is None else list(new.visited.values())
         return move.left * 2 > move.pages and sum(answers) * 2 > len(answers)
@@ -173,9 +187,10 @@ class Canaries:
         self._schedule(host, asked, FIRST)
 
     def find(self, host: str) -> list[bytes]:
-        """The keys of the start page, which has the smallest depth, and of the pages with the most
-        links to them; among equals, pages near the start page. 20 us a page."""
-        first: list[tuple[int, int, str, bytes]] = []
+        """The keys of the start page and of the pages with the most links to them. Among equals,
+        pages near the start page win. 20 us a page. The start page is the root of the host, or the
+        page with the smallest depth: a host may have been found by a link to any page."""
+        first: list[tuple[bool, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []
         prefix = host_prefix(host)[:4]
         after, left = prefix, MAX_SEARCHED
@@ -192,12 +207,17 @@ class Canaries:
                 (number, -visit.depth, visit.url, key)
                 for number, (key, visit) in zip(links, pages, strict=True)
             ]
-            first = sorted([*first, *found], key=lambda one: (-one[1], one[2]))[:1]
+            near = [(not _is_root(url), -depth, url, key) for _, depth, url, key in found]
+            first = sorted([*first, *near])[:1]
             linked = sorted([*linked, *found], key=lambda one: (-one[0], -one[1], one[2]))
             del linked[CANARIES:]
             if not after.startswith(prefix):
                 break
         return list(dict.fromkeys(one[3] for one in [*first, *linked]))[:CANARIES]
+
+
+def _is_root(url: str) -> bool:
+    return urlsplit(url).path in ("", "/")
 
 
 def _is_back(move: HostMove, visited: Mapping[bytes, bool]) -> bool:

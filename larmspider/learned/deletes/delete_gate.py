@@ -121,10 +121,10 @@ class DeleteGate(Part):
         *,
         is_page: bool = True,
     ) -> bool:
-        """A revisit is over. ``successor``: the page on another host to which the page redirects.
-        ``is_page``: the URL has a page, or had one. Other URLs, such as a redirect that leads where
-        it did, say nothing about their host. Returns whether the host has to wait, after one login
-        form too many."""
+        """Note the result of a revisit. ``successor``: the page on another host to which the page
+        redirects. ``is_page``: the URL has a page, or had one. Other URLs, such as a redirect that
+        leads where it did, say nothing about their host. Returns whether the host has to wait,
+        after one login form too many."""
         mine = self._visits.of(host)
         self._visits.touch(host)
         if seen in PRESENT:
@@ -176,8 +176,8 @@ class DeleteGate(Part):
         *,
         has_successor: bool = False,
     ) -> str:
-        """Why a page that is gone may not be removed now; "" if it may, and then it is. The brake
-        does not count a page that ``has_successor``: its target is stored."""
+        """Why a page that is gone may not be removed now; "" if it may, and then the caller removes
+        it. The brake does not count a page that ``has_successor``, because its target is stored."""
         why = self._why_not(entry, seen, reason, now, has_successor=has_successor)
         if not why:
             self.canaries.left(entry.host, entry.key)
@@ -204,8 +204,8 @@ class DeleteGate(Part):
         return ""
 
     def _braked(self, host: str, now: float) -> str:
-        """Why the brake holds one more page of a host; "" if it lets the page go, which it then
-        counts."""
+        """Why the brake holds one more page of a host; "" if the page may be removed. The brake
+        then counts the page."""
         counts, lately = self._backend.counts, self.brake.lately
         why = self.brake.check(
             host,
@@ -280,8 +280,8 @@ class DeleteGate(Part):
     # the operator
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:
-        """The operator has looked at pages that wait since these times: each is visited once more,
-        and leaves if it is still gone."""
+        """The operator has approved the removal of pages that wait since these times. Each page is
+        visited once more, and is removed if it is still gone."""
         if known := self.undecided.still_waiting(host, keys):
             self._visits.of(host).approved.update(known)
             self.brake.approve(host)

@@ -49,8 +49,8 @@ LEAST_TEXT = 20
 
 
 class Wait(Enum):
-    """``WAIT``: a page cannot be judged before the made-up URL is answered. ``ONCE_MORE``: nor
-    before the page itself is fetched once more."""
+    """``WAIT``: a page cannot be judged before the made-up URL is answered. ``ONCE_MORE``: the page
+    itself has to be fetched once more, too."""
 
     WAIT = "wait"
     ONCE_MORE = "once more"
@@ -60,8 +60,8 @@ WAIT, ONCE_MORE = Wait.WAIT, Wait.ONCE_MORE
 
 
 class Probe(msgspec.Struct, array_like=True):
-    """The answer for a made-up URL. ``wanted``: the URL is to be fetched. ``unread``: the answer
-    was a 200 that no reader could read."""
+    """The answer for a made-up URL. ``wanted``: the URL is still to be fetched. ``unread``: the
+    answer was a 200 whose body could not be read."""
 
     url: str
     wanted: bool = True
@@ -79,9 +79,9 @@ class Probe(msgspec.Struct, array_like=True):
         self.url, self.wanted = made_up_url(self.url), True
 
     def answered(self, page: Page | None) -> None:
-        """``page`` as read from a 200 or a redirect; None for any other answer: the host then
-        reports errors by status. If ``page`` is unread, all other unread pages of this host are
-        doubted."""
+        """Note the answer for the made-up URL. ``page``: the page of a 200 or of a redirect; None
+        for any other answer, which shows that the host reports errors by status. If ``page`` is
+        unread, all other unread pages of this host are doubted."""
         self.wanted = self.out = False
         self.answers += 1
         if self.answers > 1:
@@ -103,8 +103,8 @@ class Probe(msgspec.Struct, array_like=True):
 
 
 class HostProbe(Note):
-    """The made-up URL of a host in this run. ``texts``: the signatures of stored texts that became
-    one text, by that text. ``lost``: pages that have lost their words."""
+    """The made-up URL of a host in this run. ``texts``: the signatures of stored texts that were
+    replaced by one text, by that text. ``lost``: pages that have lost their words."""
 
     probe: Probe | None = None
     texts: dict[bytes, set[bytes]] = {}

@@ -1,7 +1,6 @@
 """Hosts that have moved as a whole: http to https, a bare name to www, a new name, a folder of
 another host, or several hosts.
 
-    same_place("http://wiki/a?b=1", "https://wiki/a?b=1")      # True: only the host differs
     moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # ("wiki:443",)
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
@@ -12,27 +11,35 @@ if a visit has found it since the other one redirects there (or within SAME_RUN_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import origin_of
-from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
+LEAST_ASKED = 5
+"""A move takes 3 of 5 canaries, though others are missing on the new host; or most of fewer."""
 SAME_RUN_SECS = 3600.0
 """A target that was visited so shortly before a page first redirected there need not be visited
 again: most pages of a run come after their targets or before them by chance."""
 
 
 class Successor(NamedTuple):
-    """A page of another ``host``, stored with a ``text`` (its signature)."""
+    """The page to which another one redirects: its ``host``, and its ``text`` (the signature), b""
+    if the page is missing there."""
 
     host: str
     text: bytes
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self.text)
 
 
 class HostMove(msgspec.Struct, array_like=True):
@@ -76,15 +83,6 @@ def _shown(host: str) -> str:
     return host
 
 
-def same_place(url: str, target: str) -> bool:
-    """Whether both URLs, in exact form, have the same path and query on two hosts."""
-    return _behind_host(url) == _behind_host(target) and host_of(url) != host_of(target)
-
-
-def _behind_host(url: str) -> str:
-    return url.partition("//")[2].partition("/")[2]
-
-
 def stands_for(target: FetchRecord | None) -> bool:
     """Whether the target of a redirect may take the place of the page: it is stored and was there
     at its last visit. A URL that was merged has no record, and its page stands."""
@@ -92,14 +90,15 @@ def stands_for(target: FetchRecord | None) -> bool:
 
 
 def is_seen_since(target: FetchRecord, redirects_since: float) -> bool:
-    """Whether the target of a redirect was visited since the page redirects there. A visit before
-    that says nothing: the target may redirect back by now."""
+    """Whether the target of a redirect was visited after the page began to redirect there. An
+    earlier visit proves nothing, because the target may redirect back by now."""
     return target.time >= redirects_since - SAME_RUN_SECS
 
 
 def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
-    """The hosts to which a host has moved, by its canaries, the start page first: the one that the
-    start page has now, and the others where that one has half of the canaries or less.
+    """The hosts to which a host has moved, according to its canaries (the start page first): the
+    host of the start page's target. The other targets' hosts follow if that host has at most half
+    of the canaries. Pages that are missing on the new host do not count.
 
     >>> moved_to([Successor("b:80", b"1"), Successor("c:80", b"2"), Successor("b:80", b"3")])
     ('b:80',)
@@ -109,15 +108,40 @@ def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
     ()
     """
     first = canaries[0] if canaries else None
-    if first is None:
+    if first is None or not first.is_there:
         return ()
-    found = [one for one in canaries if one is not None]
+    found = [one for one in canaries if one is not None and one.is_there]
     same = [one for one in found if one.host == first.host]
+    gone = sum(one == Successor(first.host, b"") for one in canaries)
+    number = max(len(canaries) - gone, min(LEAST_ASKED, len(canaries)))
     for some in (same, found):
         texts = {one.text for one in some}
-        if len(some) * 2 > len(canaries) and len(texts) * 2 >= len(some):
+        if len(some) * 2 > number and len(texts) * 2 > len(some):
             return tuple(dict.fromkeys(one.host for one in some))
     return ()
+
+
+def are_renamed(
+    canaries: Mapping[bytes, bool | None], successors: Mapping[bytes, Successor]
+) -> bool:
+    """Whether the start page, which is the first canary, and more than half of the canaries are
+    there, or redirect to a stored page each: a new site has other paths.
+
+    >>> one, two = Successor("h:80", b"1"), Successor("h:80", b"2")
+    >>> missing = dict.fromkeys([b"/a", b"/b", b"/c"], False)
+    >>> are_renamed({b"/": True} | missing, {b"/a": one, b"/b": two})
+    True
+    >>> are_renamed({b"/": True} | missing, {b"/a": one, b"/b": one})
+    False
+    """
+    missing = [key for key, is_there in canaries.items() if not is_there]
+    start = next(iter(canaries), b"")
+    if start in missing and not successors.get(start, Successor("", b"")).is_there:
+        return False
+    found = [successors[key] for key in missing if key in successors]
+    texts = Counter(one.text for one in found if one.is_there)
+    renamed = list(texts.values()).count(1)
+    return (len(canaries) - len(missing) + renamed) * 2 > len(canaries)
 
 
 def is_gone(target: FetchRecord) -> bool:

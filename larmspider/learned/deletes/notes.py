@@ -40,8 +40,8 @@ WHOLE_HOST = b""
 
 
 class Waiting(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. A page that is gone and was not removed, and
-    ``why``: the brake's words, or the scope."""
+    """New fields go to the end, with a default. A page that is gone and was not removed.
+    ``reason``: the brake's reason, or the scope."""
 
     url: str
     seen: str
@@ -87,9 +87,10 @@ class HostVisits(Note):
     ``approved``: the operator lets these pages go. ``visited``: whether each page was there.
     ``canaries``: the same for the canaries, None before their visit. ``held``: pages that wait for
     the canaries. ``again``: pages that are visited once more after the canaries. ``logins``: login
-    forms in a row; ``expired``: there was one; ``well``: visits that found their page.
-    ``successors``: pages of other hosts to which pages redirect. ``abandoned``: the operator lets
-    all pages go if the host has been silent since this time, 0.0 for no such approval."""
+    forms in a row. ``expired``: whether there was a login form. ``well``: the number of visits that
+    found their page. ``successors``: pages of other hosts to which pages redirect. ``abandoned``:
+    the operator has approved the removal of all pages if the host has been silent since this time;
+    0.0 without such an approval."""
 
     least_bytes = 900
     approved: set[bytes] = set()

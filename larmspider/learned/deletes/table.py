@@ -132,15 +132,15 @@ _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
 
 
 def observation_of(status: int) -> Observation | None:
-    """The meaning of a status; None for 2xx and 3xx, where the page decides."""
+    """The meaning of an HTTP status; None for 2xx and 3xx, because the page decides there."""
     if status == 304:
         return Observation.NOT_MODIFIED
     return _STATUS.get(status, Observation.FAILED) if status >= 400 else None
 
 
 class Decision(NamedTuple):
-    """``record`` as it is now; ``delete``: the page is to be removed, if the brake allows it;
-    ``reason`` for people, "" if the page is there."""
+    """``record``: the new record. ``delete``: whether the page is to be removed, if the brake
+    allows it. ``reason``: the reason for people, "" if the page is there."""
 
     record: FetchRecord
     delete: bool
@@ -150,8 +150,8 @@ class Decision(NamedTuple):
 def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     """Decide about a stored page after a revisit. ``record`` is not changed.
 
-    An answer that shows neither the page nor its absence (a login form, a 503) leaves the count as
-    it was: neither does it confirm, nor is a page that comes back after it new."""
+    An answer that shows neither the page nor its absence (a login form, a 503) leaves the count
+    unchanged: it confirms nothing, and a page that comes back after it does not count as new."""
     if seen in PRESENT:
         return Decision(
             replace(record, missing_since=0.0, confirmations=0, missing_as=""), False, ""
@@ -175,10 +175,10 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
 
 
 def confirmed_from(record: FetchRecord) -> float:
-    """The time from which a visit may confirm that a page is missing, as it was at its last visit;
-    0.0: nothing is to be confirmed. The last visit that a rule needs waits until its time is over.
-    A page that is missing by its rule, but is kept by the canaries or the brake, is visited less
-    and less often, at least once a week."""
+    """The time from which a visit may confirm that a page, which its last visit missed, is gone;
+    0.0 if nothing is to be confirmed. The last visit that a rule needs is made after the rule's
+    time. A page that is missing by its rule, but is kept by the canaries or the brake, is visited
+    less and less often, at least once a week."""
     rule = TABLE.get(Observation(record.missing_as)) if record.missing_as else None
     if rule is None or record.missing_as == Observation.SCOPE:
         return 0.0
@@ -301,7 +301,7 @@ class Brake:
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing was removed."""
+        """Restore the brake from its note; None if nothing was removed."""
         return cls(msgspec.msgpack.decode(data, type=BrakeNote).taken if data else None)
 
 

@@ -81,7 +81,7 @@ class UndecidedPages:
     def keeps(
         self, entry: QueuedUrl, seen: Observation, reason: str, since: float, now: float
     ) -> None:
-        """A visit has not shown a stored page, which stays for now, since a time (0.0: now)."""
+        """Note that a page stays for now, although it was not found since a time (0.0: now)."""
         mine, kept = self._notes.visits.of(entry.host), self._notes.kept.of(entry.host)
         before = kept.undecided.get(entry.key)
         if before is None and len(kept.undecided) >= MAX_WAITING:
@@ -105,9 +105,10 @@ class UndecidedPages:
             one.is_listed(self._notes.jumps.now_for(one.since, now))
             and entry.key not in kept.waiting
         ):
+            why = "; ".join(filter(None, (one.reason, one.why)))
             text = (
                 f"Pages of {entry.host} have been different for more than"
-                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or one.reason}."
+                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {why}."
                 f" See {program.NAME} deletes."
             )
             self._notes.tell(UNDECIDED, entry.host, text, one.seen)
@@ -149,8 +150,8 @@ class UndecidedPages:
         return one is not None and (one.seen == seen or seen in TABLE)
 
     def waiting(self, host: str, now: float) -> int:
-        """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
-        those that are not decided for long, too."""
+        """Number of pages of a host that wait for the operator, as in ``scrapy deletes``. It
+        includes pages that have been undecided for long."""
         kept = self._notes.kept.get(host) or HostDeletes()
         undecided = (
             key

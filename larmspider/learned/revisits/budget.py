@@ -24,10 +24,10 @@ LEAST_CONFIRMATIONS a day. A page that is missing takes two more visits."""
 
 
 class RunNote(msgspec.Struct, array_like=True):
-    """The note ``refresh`` of a crawl. New fields go to the end, with a default. ``left`` visits at
-    the time ``at``, and ``confirming``: the same of visits that confirm; ``clock`` when the note
-    was written; ``mode`` and ``since`` of a run that visits all and was broken off; ``jumps`` of
-    the clock."""
+    """The note ``refresh`` of a crawl. New fields go to the end, with a default. ``left``: the
+    visits that were left at the time ``at``. ``confirming``: the same for visits that confirm that
+    a page is missing. ``clock``: the time when the note was written. ``mode`` and ``since``: of an
+    interrupted run that visits all pages. ``jumps``: the jumps of the clock."""
 
     left: float = 0.0
     at: float = 0.0
@@ -93,7 +93,7 @@ class VisitBudget:
         return now + _wait(self.visits, self.per_day)
 
     def next_confirmation(self, now: float) -> float:
-        """When the budget has a visit that confirms."""
+        """The time from which the budget has a visit to confirm that a page is missing."""
         return now + _wait(self.confirming, self._confirmations_a_day)
 
     def grant(self, left: float, pages: int) -> None:

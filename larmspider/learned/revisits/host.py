@@ -43,11 +43,11 @@ class KnowledgeNote(msgspec.Struct, array_like=True):
 
 @dataclass(slots=True, weakref_slot=True)
 class HostKnowledge:
-    """``changes`` of the host's pages, seen in ``exposure`` seconds of all pages together.
-    ``checks`` of its pages that were chosen at random. ``gone``: time, URL and depth of pages that
-    have left. ``pace``: on which days many of its pages changed. ``doubtful``: pages of which a
-    store may have another version than their records, since a crash. ``redirects``: exact forms of
-    the targets, by the keys of URLs that have no page and redirect."""
+    """``changes``: the changes of the host's pages that visits saw in ``exposure`` seconds, summed
+    over all pages. ``checks``: visits to pages that were chosen at random. ``gone``: time, URL and
+    depth of removed pages. ``pace``: on which days many of its pages changed. ``doubtful``: pages
+    of which a store may have another version than their records, since a crash. ``redirects``:
+    exact forms of the targets, by the keys of URLs that have no page and redirect."""
 
     changes: float = 0.0
     exposure: float = 0.0
@@ -61,7 +61,7 @@ class HostKnowledge:
     redirects: dict[bytes, str] = field(default_factory=dict)
 
     def redirects_to(self, key: bytes, target: str) -> bool:
-        """Note a redirect. False: it was known."""
+        """Note a redirect. Returns False if it was known."""
         if self.redirects.get(key) == target:
             return False
         self.redirects[key] = target

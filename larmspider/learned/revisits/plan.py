@@ -63,7 +63,7 @@ _VARIANTS = 10
 
 
 class VisitPlan:
-    """``hosts``: the knowledge about each host."""
+    """``hosts``: what is known about each host."""
 
     def __init__(
         self,
@@ -149,8 +149,8 @@ class VisitPlan:
         self.make_due(beside)
 
     def _is_to_list(self, visit: FetchRecord, now: float) -> bool:
-        """Whether the page is a folder of files: each run lists it, beside the budget, for the
-        list says when each file was changed; a run that watches once a day."""
+        """Whether the page is a folder of files. Each run visits it, outside of the budget, because
+        its list has the time of each file. A run with ``watch`` visits it once a day."""
         if not is_source_folder(visit.url) or visit.state is not UrlState.STORED:
             return False
         return self.age(visit, now) >= (SOONEST if self._mode == DUE else DAY)
@@ -175,8 +175,8 @@ class VisitPlan:
         return found
 
     def _is_to_confirm(self, key: bytes, visit: FetchRecord) -> bool:
-        """Whether the budget of confirmations may have a page that is missing: those that are so
-        for longest come first."""
+        """Whether the budget of confirmations has a visit for a missing page. Pages that are
+        missing for longest come first."""
         room = int(self._budget.confirming.left)
         item = -visit.missing_since, key, visit
         if len(self._missing) < room:
@@ -221,7 +221,8 @@ class VisitPlan:
         heapify(self._best)
 
     def _put_back(self, items: Iterable[tuple[float, bytes, FetchRecord]]) -> None:
-        """Pages that an earlier plan had, and this one has not."""
+        """Take pages that an earlier plan had and this plan lacks out of the plan: they are due at
+        their own time again."""
         back = [
             (key, visit.time + self.interval(visit))
             for _, key, visit in items
@@ -230,8 +231,8 @@ class VisitPlan:
         self._frontier.backend.schedule(back)
 
     def age(self, visit: FetchRecord, now: float) -> float:
-        """Seconds since the last visit; as if it was a round ago where it is ahead of the clock,
-        which was set back."""
+        """Seconds since the last visit. If that time lies in the future, because the clock was set
+        back, the visit counts as one round old."""
         age = now - visit.time
         return age if age >= 0 else self._budget.round
 
@@ -297,7 +298,7 @@ class VisitPlan:
 
 
 def is_refused(visit: FetchRecord) -> bool:
-    """By a store, the operator or the scope: never visited again."""
+    """Whether a store, the operator or the scope refused the URL, so that it is never revisited."""
     return visit.state is UrlState.REFUSED and visit.reason != dispatch.ROBOTS_REASON
 
 

@@ -93,8 +93,8 @@ def learned(
 ) -> tuple[float, float]:
     """a and b after a visit, ``passed`` seconds after the one before; 0.0, 0.0 for nothing known.
 
-    ``since_change``: how long ago the page changed last, where it says so; None if it does not,
-    and the expected time is taken. ``rate``: changes a second on the host.
+    ``since_change``: how long ago the page last changed, according to the page; None if it does not
+    say so, and then the expected time is used. ``rate``: changes a second on the host.
     """
     first_a, first_b = prior(rate)
     if not b:
@@ -112,10 +112,10 @@ def learned(
 
 @dataclass(slots=True)
 class Pace:
-    """How fast time goes by for the pages of a host: a day on which many of them changed counts as
-    several days, so that a page not visited since a change of the whole site comes before one that
-    has it, and such a change says little of its pages' own rates. ``days`` since the epoch, each
-    with the changes that visits found then and the pages of which they tell."""
+    """How fast time passes for the pages of a host. A day on which many of its pages changed counts
+    as several days. A page that was not visited since a change of the whole site therefore comes
+    before a page that was, and such a change hardly affects the rates of single pages. ``days``: by
+    day since the epoch, the changes that visits found, and the number of pages that they cover."""
 
     days: dict[int, list[float]] = field(default_factory=dict)
     _first: int = 0
@@ -124,8 +124,8 @@ class Pace:
     _settled: int = -1
 
     def add(self, since: float, now: float, *, changed: bool, at: float | None) -> None:
-        """Count a visit after the last one at ``since``. ``at``: the page's own time of its change;
-        None: each day between is as likely."""
+        """Count a visit; the visit before was at ``since``. ``at``: the time of the change
+        according to the page; None if each day between the visits is equally likely."""
         today = int(now // DAY)
         first = int(since // DAY)
         if changed and at is not None:
@@ -189,7 +189,8 @@ class Pace:
 
 @dataclass(slots=True)
 class Budget:
-    """Visits that may be made now, kept over all runs. ``at``: until when they are counted."""
+    """The visits that may be made now, kept over all runs. ``at``: the time up to which they are
+    counted."""
 
     per_day: float
     left: float = 0.0
@@ -218,7 +219,7 @@ _Thing = TypeVar("_Thing")
 
 @dataclass(slots=True)
 class Reservoir(Generic[_Thing]):
-    """At most ``room`` of the things that are offered, each with the same chance."""
+    """Keeps at most ``room`` of the offered things, each with the same chance."""
 
     room: int
     random: Callable[[], float]
@@ -256,8 +257,8 @@ class Checks:
 
 
 def likely(current: int, number: int) -> tuple[float, float]:
-    """The 95% confidence interval of the share of current pages, if ``current`` of ``number``
-    random pages are (Wilson 1927).
+    """The 95% confidence interval of the share of current pages, given that ``current`` of
+    ``number`` random pages were current (Wilson 1927).
 
     >>> [round(share, 3) for share in likely(95, 100)]
     [0.888, 0.978]

@@ -48,7 +48,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import Removed
 from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.learned.deletes.canaries import FIRST
-from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
+from larmspider.learned.deletes.moves import Successor, is_gone, is_seen_since, stands_for
 from larmspider.learned.deletes.notes import CLOCK, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.table import (
     PRESENT,
@@ -191,7 +191,8 @@ class Revisiting(Part):
         """Nothing is known before a page of the host is visited."""
 
     def _clock_was_set_back(self, last: float, now: float) -> None:
-        """Tell the operator; the next run compares with the clock of this one."""
+        """Tell the operator that the clock was set back. The next run compares its clock with this
+        run's clock."""
         days = counted(round((last - now) / DAY), "day")
         text = (
             f"The clock was set back: the last run began or ended {days} later, on"
@@ -313,7 +314,7 @@ class Revisiting(Part):
                 self._plan.make_due([(key, CONFIRM, visit) for key, visit in pages])
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
-        """In a run that visits all that match."""
+        """Whether a run that visits all matching pages visits this one."""
         if is_refused(visit) or visit.due == ASKED:
             return False
         is_done = self._since <= visit.time <= self.clock()  # later: by a clock that was set back
@@ -379,8 +380,8 @@ class Revisiting(Part):
         return Purpose.SECOND_LOOK if due in (ASKED, CONFIRM) and not is_asked else Purpose.VISIT
 
     def doubt(self, names: Iterable[str]) -> list[str]:
-        """See signals.in_doubt. Who has the host now, of many workers, hears of those that this one
-        has stored."""
+        """See signals.in_doubt. If another worker owns a host now, that worker learns which of
+        these pages this worker has stored."""
         unknown, entries = [], list[QueuedUrl]()
         for name in names:
             visit = self._frontier.backend.visit(key := url_key(name))
@@ -462,10 +463,10 @@ class Revisiting(Part):
         restless: bool = False,
         target: str = "",
     ) -> Decision:
-        """Judge a visit. ``record``: the new version's, or the old one if the page stays as it is.
-        ``changed_at``: the page's own time of its change. ``restless``: it changes at each visit
-        without a new word, which says nothing about the time of its next visit.
-        ``target``: the exact form of the URL that it redirects to."""
+        """Judge a visit. ``record``: the record of the new version, or the old record if the page
+        is unchanged. ``changed_at``: the time of the change according to the page. ``restless``:
+        the page changes at each visit without a new word, so the change does not affect the time of
+        the next visit. ``target``: the exact form of the URL that it redirects to."""
         before = entry.visit
         assert before is not None
         self.visited += 1
@@ -490,8 +491,11 @@ class Revisiting(Part):
         self._plan.to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._plan.to_confirm[entry.key] = after.due
-        is_moved = seen is Observation.MOVED
-        successor = self._successor(entry, target, after.missing_since) if is_moved else None
+        successor = None
+        if seen in (Observation.MOVED, Observation.MOVED_TO_ONE):
+            successor = self._successor(entry, target, after.missing_since)
+        elif seen is Observation.MISSING and target:
+            successor = Successor(host_of(target), b"")
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -540,18 +544,22 @@ class Revisiting(Part):
         self.touch(entry.host)
 
     def delete(
-        self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, target: str = ""
+        self,
+        entry: QueuedUrl,
+        seen: Observation,
+        reason: str,
+        now: float,
+        *,
+        target: str = "",
+        outside: bool = False,
     ) -> Removed | str:
-        """A page is gone: what the stores are to be told; why it stays, where it may not go.
-        ``target``: the exact form of the URL that it has moved to."""
+        """Decide about a page that is gone. Returns the item for the stores, or why the page stays.
+        ``target``: the exact form of the URL that it has moved to, which is out of scope if
+        ``outside``."""
         is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             self._look_for_end(target)
-            why = f"{target} is not stored"
-            if not self._frontier.is_own(url_key(target)):
-                why = f"{target} belongs to another worker, which alone knows whether it is stored"
-            elif (there := self.record_of(target)) is not None and there.missing_as:
-                why = f"{target} is {there.missing_as} itself"
+            why = f"{target} {self._why_not_stored(target, outside=outside)}"
             self.gate.undecided.waits_for(entry, why)
             return why
         if target and not is_approved and not self._was_seen_since(entry, target):
@@ -577,8 +585,9 @@ class Revisiting(Part):
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
 
     def _has(self, exact: str) -> bool:
-        """Whether a page is known to be stored, and was there at its last visit. Another worker's
-        pages are not known: their records are in its memory, and Redis has no text of them."""
+        """Whether a page is stored and was there at its last visit, as far as this worker knows. It
+        does not know the pages of other workers: their records are in the other workers' memory,
+        and Redis does not hold their text."""
         key = url_key(exact)
         if not self._frontier.is_own(key):
             return False
@@ -586,6 +595,17 @@ class Revisiting(Part):
         return state is UrlState.MERGED or (
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
+
+    def _why_not_stored(self, target: str, *, outside: bool) -> str:
+        """Why the target of a redirect does not take the place of the page."""
+        if not self._frontier.is_own(url_key(target)):
+            return "belongs to another worker, which alone knows whether it is stored"
+        there = self.record_of(target)
+        if there is not None and there.missing_as:
+            return f"is {there.missing_as} itself"
+        if there is not None and there.status >= 400:
+            return f"is not stored: it answers {there.status}"
+        return f"is not stored{': it is out of scope' if outside else ''}"
 
     def redirects_to(self, host: str, key: bytes, target: str) -> None:
         """A URL without a page of its own redirects to this target."""
@@ -604,8 +624,8 @@ class Revisiting(Part):
         return len(pages)
 
     def end_of(self, entry: QueuedUrl, target: str) -> str:
-        """Where the redirect of a page ends: at the target, or at the stored page to which that
-        redirects, as after a second move. The target, if the end is not known."""
+        """Where the redirect of a page ends: at the target, or at the page to which that redirects,
+        as after a second move, if it is stored or missing. The target, if the end is not known."""
         end = target
         for _ in range(MAX_HOPS):
             key = url_key(end)
@@ -615,7 +635,7 @@ class Revisiting(Part):
                 return end
             there = self.record_of(end)
             if there is not None and not _is_redirect(there):
-                break
+                return end if is_gone(there) else target
             end = self.known(host_of(end)).redirects.get(key, "")
         return target
 
@@ -626,8 +646,9 @@ class Revisiting(Part):
             self.look_at(target)
 
     def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
-        """Whether a visit has found the target since the page redirects there: it may redirect
-        back by now. True for a target without a record, which was merged."""
+        """Whether a visit has found the target after the page began to redirect there. Without such
+        a visit the target may redirect back by now. True for a target without a record, because it
+        was merged."""
         there, page = self.record_of(target), entry.visit
         if there is None or page is None:
             return True
@@ -635,9 +656,9 @@ class Revisiting(Part):
         return is_found and is_seen_since(there, page.missing_since)
 
     def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
-        """The page of another host, if a page redirects there, and it is stored and was visited
-        ``since`` the page does."""
-        if not target or host_of(target) == entry.host or not self._has(target):
+        """The page to which a page redirects, if it is stored and was visited ``since`` the page
+        does."""
+        if not target or not self._has(target):
             return None
         there = self.record_of(target)
         if there is not None and not is_seen_since(there, since):
@@ -654,17 +675,17 @@ class Revisiting(Part):
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit the target of redirects next, outside of the budget, if this worker has it: its
-        answer confirms whether the redirecting pages have gone."""
+        """Visit the target of redirects next, outside of all budgets, if this worker has it: its
+        answer confirms whether the redirecting pages have gone, and each of these is charged."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
         if visit.state is UrlState.REFUSED:  # by the operator, for one
             return
-        self._frontier.backend.schedule([(key, ASKED if self._visits_all else CONFIRM)])
+        self._frontier.backend.schedule([(key, ASKED)])
         if self.mode in (DUE, WATCH):
-            self.until = max(self.until, CONFIRM)
+            self.until = max(self.until, ASKED)
         self._plan.schedule([host_of(visit.url)])
 
     def clock(self) -> float:
@@ -685,7 +706,7 @@ class Revisiting(Part):
         self._hosts.forget(host)
 
     def validators_for(self, entry: QueuedUrl) -> dict[str, str]:
-        """The headers that make the visit a conditional one; none for a second look."""
+        """The headers that make the visit conditional; empty for a second fetch of a page."""
         if entry.visit is None or entry.key in self.looks:
             return {}
         return self.known(entry.host).validators.ask(entry.visit)
@@ -693,8 +714,9 @@ class Revisiting(Part):
     # signals
 
     def signalled(self, pages: Sequence[tuple[bytes, FetchRecord]], precision: float) -> None:
-        """A site says that these pages have changed since they were visited, and is right so often:
-        they are due at once, before all others, where that is worth a visit."""
+        """A site says that these pages have changed since their last visit. If that is worth a
+        visit, given the share of its statements that were right, the pages are due at once, before
+        all others."""
         items, hosts = [], set()
         for key, visit in pages:
             host = host_of(visit.url)
@@ -758,6 +780,6 @@ def is_lost(visit: FetchRecord) -> bool:
 
 
 def asked_at(visit: FetchRecord) -> float:
-    """When a page is due in a run that visits all: those near the seeds first, as in a first crawl,
-    so that a new page is found by the shortest way."""
+    """When a page is due in a run that visits all pages. Pages near the seeds come first, as in a
+    first crawl, so that a new page is found by the shortest way."""
     return ASKED - max(0, 400 - visit.depth) / 1000

@@ -45,7 +45,7 @@ def modified_at(last_modified: str, date: str, now: float) -> float | None:
 
 class Kind(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. One kind of validator: how often it stayed the same
-    beside the same text, and whether it stayed the same beside another one."""
+    with an unchanged text, and whether it ever stayed the same with a changed text."""
 
     proofs: int = 0
     lies: bool = False
@@ -79,8 +79,8 @@ class Validators(msgspec.Struct, array_like=True):
         return f"<Validators {', '.join(words)}>"
 
     def ask(self, record: FetchRecord) -> dict[str, str]:
-        """The headers that make a visit conditional; none where it should not be. Beside an ETag
-        servers ignore the date (RFC 9110 13.1.3)."""
+        """The headers that make a visit conditional; empty if it should not be conditional. With an
+        ETag servers ignore the date (RFC 9110 13.1.3), so only the ETag is sent."""
         headers: dict[str, str] = {}
         if record.status != 200:
             return headers
@@ -97,12 +97,12 @@ class Validators(msgspec.Struct, array_like=True):
         self._modified.saw(record.last_modified, last_modified, changed=changed)
 
     def wants_check(self, chance: float) -> bool:
-        """After a 304: whether the page should be fetched at once, unconditionally, and
-        checked() be called. ``chance`` is random, 0 to 1."""
+        """Whether a page is fetched at once without validators after a 304; call checked() then.
+        ``chance`` is a random number from 0 to 1."""
         return self._checked < FIRST_CHECKS or chance < 1 / CHECKS
 
     def checked(self, *, changed: bool) -> None:
-        """The fetch after a 304 has shown the stored text, or another one."""
+        """Note whether the fetch after a 304 returned the stored text or a changed text."""
         self._checked = min(self._checked + 1, 0xFFFF)
         self._etag.lies |= changed
         self._modified.lies |= changed

@@ -92,9 +92,10 @@ class Stage(IntEnum):
 
 class Trial(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. A pair of URLs that is compared: ``key`` of the
-    second one, ``into`` of the first, for ``rule``. ``look`` (a digest) and ``second``
+    second one, ``into`` of the first, for ``rule``. ``look`` (a digest) and ``second`` (details)
     belong to the second URL. ``again``: the key of the first URL's repeated fetch. ``first``: the
-    details of its first fetch, if known, else of its first repeated fetch."""
+    details of the first URL's first fetch or, if these are not known, of its first repeated
+    fetch."""
 
     rule: int
     key: bytes
@@ -113,9 +114,9 @@ class Trial(msgspec.Struct, array_like=True):
 
 
 class RuleRecord(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. ``same``: equal pairs; ``unsure``: pairs without a
-    verdict; ``merged``: URLs that are merged or held by it, ``beyond``: those that are only
-    counted. ``why`` it is off."""
+    """New fields go to the end, with a default. ``same``: the number of equal pairs. ``unsure``:
+    the number of pairs without a verdict. ``merged``: URLs that the rule has merged or holds.
+    ``beyond``: merged URLs that are only counted. ``why``: why the rule is off."""
 
     state: RuleState = RuleState.OPEN
     same: int = 0
@@ -203,7 +204,7 @@ class HostAliases(Note):
         return self.prove(trial.rule, outcome, why)
 
     def prove(self, rule: int, outcome: Outcome, why: str = "") -> RuleState:
-        """Record the proof by a redirect, which needs no trial."""
+        """Record a proof by a redirect, which needs no trial."""
         record = self.rule(rule)
         if record.state is RuleState.OFF:
             return record.state
@@ -237,7 +238,8 @@ class HostAliases(Note):
                 self.rule(bit).beyond += 1
 
     def clear_count(self, rules: int) -> None:
-        """No merged URL of these rules is left, except URLs that were compared."""
+        """Reset the counts of these rules: none of their merged URLs is left, except compared
+        URLs."""
         for bit in RULES.values():
             if rules & bit and bit in self.rules:
                 self.rules[bit].merged = self.equal_by(bit)
@@ -253,7 +255,7 @@ class HostAliases(Note):
         self.changing += new[: MAX_CONTEXTS - len(self.changing)]
 
     def in_words(self) -> Iterator[str]:
-        """``path-case proven 3 times``, for each rule that was met."""
+        """``path-case proven 3 times``, for each rule that was used."""
         for bit, record in sorted(self.rules.items()):
             (name,) = names_of(bit)
             if record.state is RuleState.PROVEN:

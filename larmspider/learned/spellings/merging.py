@@ -56,8 +56,8 @@ MAX_MET = 2_000
 
 
 class HostSessions(Note):
-    """Session ids that the pages of a host have shown in this run. ``met``: URLs with such a
-    parameter that are queued, by key."""
+    """Session ids that the pages of a host have shown in this run. ``met``: queued URLs with such a
+    parameter, by key."""
 
     least_bytes = 600
     names: SessionNames = msgspec.field(default_factory=SessionNames)
@@ -88,7 +88,8 @@ class Merger(Part):
 
     @property
     def stand_ins(self) -> dict[str, str]:
-        """Exact forms of merged URLs met lately, and of the URLs that stand for them."""
+        """The exact form of each merged URL that was seen lately, and of the URL that stands for
+        it."""
         return self.known.stand_ins
 
     def recover(self, hosts: Sequence[str]) -> None:
@@ -186,8 +187,8 @@ class Merger(Part):
         return entry.key if normalized == exact else url_key(normalized)
 
     def _party(self, host: str, key: bytes) -> Party | None:
-        """A URL that is waiting, or stored as a 200. For a merged URL, the URL that stands for it.
-        None for all other URLs."""
+        """The URL of a key, if it is waiting or stored with status 200. For a merged URL, the URL
+        that stands for it. None for all other URLs."""
         backend = self._frontier.backend
         merged = backend.merged(key)
         key = key if merged is None else merged.into
@@ -324,8 +325,8 @@ class Merger(Part):
         return bool(aliases.held) and not waiting
 
     def work(self, now: float) -> bool:
-        """Queue some merged URLs again: those whose rule is off, and those that are held on hosts
-        from which no verdict can come any more. False: there were none."""
+        """Queue some merged URLs again: URLs whose rule is off, and URLs that are held on hosts
+        that can no longer produce a verdict. Returns False if there were none."""
         for host in list(self.known.undoing):
             aliases = self.of(host)
             if self._undo(host, aliases, aliases.undo):

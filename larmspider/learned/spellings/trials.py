@@ -41,8 +41,8 @@ _LOOKED_THROUGH = 500
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A page that was fetched. ``digest`` as in FetchRecord; ``leads_to`` is the exact form of the
-    URL that it redirects to, "" for none."""
+    """A page that was fetched. ``digest``: as in FetchRecord. ``leads_to``: the exact form of the
+    URL to which it redirects, "" for none."""
 
     status: int
     digest: bytes
@@ -88,7 +88,7 @@ class Trials:
         return self._second(key, host) is not None
 
     def expects(self, key: bytes, host: str) -> bool:
-        """Whether arrived() has to see the page of a URL."""
+        """Whether the page of this URL has to be passed to arrived()."""
         return any(key in (one.key, one.again) for one in self._known.hosts.of(host).trials)
 
     def is_party(self, key: bytes, host: str) -> bool:
@@ -136,8 +136,8 @@ class Trials:
         )
 
     def _held(self, host: str, trial: Trial) -> Copy | None:
-        """The second URL came before the first one, which is queued: the second is fetched once
-        more after that, for the comparison."""
+        """The second URL was fetched before the first one, which is still queued. The second URL is
+        fetched once more after the first one, for the comparison."""
         backend = self._frontier.backend
         entry, first = backend.entry(trial.key), backend.entry(trial.into)
         if entry is None or first is None:
@@ -280,7 +280,8 @@ class Trials:
     def _compare_again(
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None, key: bytes
     ) -> None:
-        """``first``: the first fetch of the URL that was fetched again; ``key``: this answer's."""
+        """``first``: the earlier fetch of the URL that was fetched again. ``key``: the key of the
+        present answer."""
         self.recent.stand_in(trial.into, key)  # after a restart no text of it is known
         if first is None or arrival.status != 200:
             self._known.is_gone(host, trial.into)
@@ -304,8 +305,8 @@ class Trials:
         *,
         of: bytes = b"",
     ) -> None:
-        """The ``outcome``, unless alternating words are the only difference. ``key``: of another
-        fetch of the URL ``of``, by default the first URL."""
+        """The ``outcome``, unless alternating words are the only difference. ``key``: the key of a
+        repeated fetch of the URL ``of``, which is by default the first URL."""
         if self._learn_places(host, trial, key, of or trial.into):
             self.judge(host, trial, Outcome.SAME)
         elif self._may_alternate(trial):

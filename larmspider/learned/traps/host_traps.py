@@ -135,8 +135,9 @@ class Budgets:
 
 @dataclass(slots=True)
 class Growth:
-    """The last pages of a class that led to new URLs of the class. ``leaves``: pages among these
-    that did not; ``shared``: hashes of URLs of the class to which more than one page led."""
+    """The last pages of a class that led to new URLs of the class. ``leaves``: pages in between
+    that led to no new URL of the class. ``shared``: hashes of URLs of the class to which more than
+    one page led."""
 
     pages: int = 0
     leaves: int = 0
@@ -148,8 +149,8 @@ class Growth:
 
 
 class SaidText(msgspec.Struct, array_like=True):
-    """A text that ``pages`` of a host say, except for numbers and parts of their URLs. ``url``
-    names the first of these pages that was not new, ``begins`` is how its text begins."""
+    """A text that ``pages`` of a host have in common, except for numbers and parts of their URLs.
+    ``url`` names the first of these pages that was not new, ``begins`` is how its text begins."""
 
     url: str
     begins: str
@@ -245,16 +246,17 @@ class ClassRecord(msgspec.Struct, array_like=True):
 
     @property
     def known_are_old(self) -> bool:
-        """Whether URLs with a known value gave next to no new pages, and others gave new ones."""
+        """Whether URLs with a known value gave next to no new pages, while other URLs gave new
+        pages."""
         if (at := self.telling(len(self.tally or b"") // 4)) is None or self.tally is None:
             return False
         again, new_again = self.tally[4 * at + 2 : 4 * at + 4]
         return again >= LEAST_PAGES and upper_share(new_again, again) < NEW_SHARE
 
     def expects_new(self, values: int, seen: int) -> bool:
-        """Whether a URL with this number of Met.values and this Met.seen promises a new page,
-        whatever the last pages were. The host's value confirms the class's: the filter takes 1 in
-        70 new values for a known one."""
+        """Whether a URL with this number of Met.values and this Met.seen is likely to give a new
+        page, even if the last pages gave none. The host's value has to confirm the class's value,
+        because the filter reports 1 in 70 new values as known."""
         if seen < 0 or (at := self.telling(values)) is None:
             return False
         return not (seen >> at & 1 and seen >> at - values // 2 & 1)
@@ -293,7 +295,8 @@ class ClassRecord(msgspec.Struct, array_like=True):
         self.credit *= 1 - 1 / LATEST
 
     def retract(self) -> None:
-        """A new page turned out to be a view: the page with fewer parameters has come."""
+        """A page that counted as new turned out to be a view, because the page with fewer
+        parameters has come."""
         latest = self.ring & -self.ring
         self.ring ^= latest if latest < self.ring else 0
         self.found = max(0, self.found - 1)
@@ -347,9 +350,9 @@ class Met(NamedTuple):
     """The groups of a URL, its class first. ``blocked``: the record that holds the URL, or lets it
     through as a ``probe``. ``later``: the level at which it waits. ``named``: the last segment of
     its path is not ``*``. ``values``: the parts that vary within its class, as hashes for the host
-    and, on a host with views, for the class. ``seen``: a bit for each value that was met before; -1
-    on a host without views. ``word``: the index in ``records`` of the views that a path segment
-    names (``/works/blame/**``), or 0."""
+    and, on a host with views, for the class. ``seen``: a bit for each of these values, 1 if the
+    value was seen before; -1 on a host without views. ``word``: the index in ``records`` of the
+    views that a path segment names (``/works/blame/**``), or 0."""
 
     records: tuple[ClassRecord, ...]
     group: int
@@ -404,8 +407,8 @@ class HostTraps:
     # URLs
 
     def _texts(self, found: UrlClass, depth: int) -> Iterator[tuple[str, str, int]]:
-        """Text, path and number of parameters of each group of a URL of this class: the class
-        first, the host last."""
+        """Text, path and number of parameters of each group that a URL of this class belongs to.
+        The class is first, the host last."""
         params, text = len(found.names), str(found)
         if len(self.records) >= MAX_CLASSES and group_of(self.host, text) not in self.records:
             text = f"the others with {params} parameters"
@@ -460,8 +463,9 @@ class HostTraps:
         return Met(*of, values, seen, word, level)
 
     def _may_be_view(self, own: ClassRecord) -> bool:
-        """Whether a class has parameters, and is not known to be the content of its path; or has
-        none, and shows repeated pages alone on a host with views."""
+        """Whether the URLs of a class may be views. A class with parameters may, unless it is known
+        to be the content of its path. A class without parameters may if it only repeated pages, on
+        a host with views."""
         if not own.params:
             return own.found <= 1 and own.judged >= LEAST_PAGES and self.has_views
         is_least = own.params <= self.fewest.get(own.path, own.params)
@@ -528,8 +532,8 @@ class HostTraps:
         return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
 
     def meet(self, url: str, depth: int, level: int = MAX_LEVEL) -> Met:
-        """A URL is next: it is fetched if nothing blocks it, or as a probe. ``level``: the level at
-        which it has waited."""
+        """Judge the URL that is next: it is fetched if nothing blocks it, or as a probe. ``level``:
+        the level at which it has waited."""
         met = self.find(url, depth)
         blocked, probe = met.blocked, False
         if blocked is None and (later := met.level) > level:
@@ -673,8 +677,8 @@ class HostTraps:
         return changed
 
     def note_said(self, signature: int, url: str, text: str) -> bool:
-        """A page with an answer 200 was not new. Returns whether enough pages say its text that an
-        error may be behind it."""
+        """A page with status 200 was not new. Returns whether so large a number of pages has its
+        text that the text may be an error message."""
         found = self.said.get(signature)
         if found is None:
             if len(self.said) >= MAX_SAID:
@@ -685,7 +689,7 @@ class HostTraps:
         return found.pages >= LEAST_PAGES
 
     def said_most(self) -> SaidText | None:
-        """The text that most pages say, if these are enough; else None."""
+        """The text that most pages have in common, if these pages are enough; else None."""
         most = max(self.said.values(), key=lambda one: one.pages, default=None)
         return most if most is not None and most.pages >= LEAST_PAGES else None
 

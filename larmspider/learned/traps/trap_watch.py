@@ -72,6 +72,8 @@ MAX_BYTES = 15 << 20
 """Memory of what is known of the hosts, as estimated: 100,000 classes take 19 MB."""
 MAX_SAID_TEXT = 4_000
 """Characters of a page that may be an error page, as others of its host."""
+MAX_MENU = 2_000
+"""Characters of a page among which the menu of its host is looked for."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -88,6 +90,8 @@ class _Known:
     saved_shown: int = 0
     shown_pages: int = 0
     """The number of judged pages when the note of texts was last written."""
+    menu: str | None = None
+    """The words that all new pages of this run begin with; None before the first one."""
     shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
     """The groups and the page size that last showed a new row, for the last new pages with
     parameters."""
@@ -111,6 +115,7 @@ class _Known:
             + _LITERAL_BYTES * len(traps.classes)
             + len(self.shown)
             + len(self.traps.seen)
+            + len(self.menu or "")
             + _MARK_BYTES * len(self.shown_by)
         )
 
@@ -226,13 +231,13 @@ class TrapWatch(Part):
         return [
             f"{host.removesuffix(':80').removesuffix(':443')} answers 200 with one text to"
             f" {counted(said.pages, 'URL')} that had nothing new, such as {said.url}:"
-            f' "{said.begins}"; look whether that is an error'
+            f' "{said.begins}"; check whether that is an error'
             for host, said in found
             if said is not None
         ]
 
     def _read_names(self) -> bool:
-        """True: the operator has changed the file."""
+        """Read the operator's file again. Returns whether it has changed."""
         if self._not_traps is None:
             return False
         try:
@@ -317,9 +322,12 @@ class TrapWatch(Part):
                 known.traps.views_by_path += 1
                 known.traps.views += 1
             known.traps.note_view(met, page.url, of)
-        if share < NEW and _may_be_error(page):
+        if share >= NEW:
+            known.menu = _common(page.text, known.menu)
+        elif _may_be_error(page):
             signature = int.from_bytes(error_signature(page), "big")
-            if known.traps.note_said(signature, page.url, page.text):
+            said = _behind_menu(page.text, known.menu or "")
+            if known.traps.note_said(signature, page.url, said):
                 self._alike[entry.host] = None
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
@@ -336,8 +344,8 @@ class TrapWatch(Part):
         return f"URLs {record.text} {what}: {record.in_words()}"
 
     def _saw_links(self, entry: QueuedUrl, page: Page, met: Met, known: _Known) -> str:
-        """Whether the pages of the class lead to new URLs of the class without end. Returns as
-        saw()."""
+        """Note the links of a page: the pages of its class may lead to new URLs of the class
+        without end. Returns what saw() returns."""
         start = f"{'/'.join(page.url.split('/', 3)[:3])}/"
         new = [
             link.normalized
@@ -367,8 +375,8 @@ class TrapWatch(Part):
         return ""
 
     def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
-        """The share of the page that is new; it may be a ``view`` of the one it was found on. None
-        for a redirect to one that is new, and judged itself."""
+        """The share of the page that is new. The page may be a ``view`` of the page with the link
+        to it. None for a redirect to a new page, because that page is judged itself."""
         if page.status != 200:
             first = page.links[:1]
             leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
@@ -403,7 +411,7 @@ class TrapWatch(Part):
         return not spent and bool(self._opening)
 
     def work(self, now: float) -> bool:
-        """Hand some held URLs out again. False: there were none."""
+        """Hand some held URLs out again. Returns False if there were none."""
         backend = self._frontier.backend
         for host in list(self._opening):
             known = self._hosts.of(host)
@@ -429,9 +437,31 @@ def _may_be_error(page: Page) -> bool:
     return is_short and ("html" in page.mime or page.mime == "text/plain")
 
 
+def _common(text: str, menu: str | None) -> str:
+    """The words that a page and the menu of its host begin with.
+
+    >>> _common("Home News Sorry, an error", "Home News Some content")
+    'Home News '
+    """
+    if menu is None:
+        return text[:MAX_MENU]
+    if text.startswith(menu):
+        return menu
+    both = zip(text, menu, strict=False)
+    end = next((at for at, (one, other) in enumerate(both) if one != other), len(text))
+    while end and not text[end - 1].isspace():
+        end -= 1
+    return text[:end]
+
+
+def _behind_menu(text: str, menu: str) -> str:
+    """The text of a page without the menu that it begins with."""
+    return text[len(_common(text, menu)) :] or text
+
+
 def _view_of(page: Page, met: Met, traps: HostTraps) -> str:
-    """The URL of the page that this page may be a view of, or "". On hosts whose views are by path,
-    /page/7/print is one of /page/7, if other pages have such a segment."""
+    """The URL of the page of which this page may be a view, or "". On hosts that have views by
+    path, /page/7/print is a view of /page/7 if other pages have such a segment, too."""
     if traps.has_no_parameters and traps.repeats:
         if met.named and page.url.startswith(f"{page.from_page}/"):
             return page.from_page

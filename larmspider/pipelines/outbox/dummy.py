@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DummyReceiver(Receiver):
-    """Only counted: the stats have the sent entries, as for each receiver."""
+    """Counts entries only: the stats have the sent entries, as for each receiver."""
 
     wants_body = False
 

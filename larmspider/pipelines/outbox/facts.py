@@ -23,8 +23,8 @@ PART_FIELDS = tuple(Part.__slots__)
 
 
 class IndexFacts:
-    """By the settings of a run: no page in another language is found, and no page of a restricted
-    host gives texts to other hosts."""
+    """Makes the facts for receivers that are indexes, by the settings of a run: readers find no
+    page in another language, and no page of a restricted host gives link texts to other hosts."""
 
     def __init__(self, languages: Collection[str] = (), restricted: Collection[str] = ()) -> None:
         self._languages, self._access = languages, LinkAccess(restricted)
@@ -35,8 +35,8 @@ class IndexFacts:
         return cls(languages_in(settings, "LARM_INDEX_LANGUAGES"), restricted_of_run(settings))
 
     def page(self, page: Page) -> dict[str, Any]:
-        """``given``: the link texts that the page gives (`LinkAccess.given`); if readers can find
-        the page, also FIELDS and ``parts``."""
+        """The facts of a page. ``given``: the link texts that the page gives (`LinkAccess.given`).
+        If readers can find the page, FIELDS and ``parts`` are there, too."""
         given = self._access.given(page)
         shown = in_languages(page, self._languages)
         if shown is None or not is_for_readers(shown):

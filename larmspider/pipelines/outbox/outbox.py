@@ -68,9 +68,9 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
-    """Whether a receiver can be used: "", or "away" or "refused", and why. A process of
-    its own tries, so that the crawl never parses a server's answer. If that process is killed,
-    another one tries once more."""
+    """Whether a receiver can be used: "" if it can, else "away" or "refused"; and the reason. A
+    process of its own tries, so that the crawl never parses a server's answer. If that process is
+    killed, another one tries once more."""
     for _ in range(2):
         kind, why = _tried(receiver, settings)
         if kind != _KILLED:
@@ -131,7 +131,7 @@ class SenderProcess:
 
     @property
     def pid(self) -> int:
-        """0 while there is none."""
+        """The pid of the sender; 0 while there is no sender."""
         return self._child.pid if self._child is not None else 0
 
     def keep_running(self) -> None:
@@ -159,7 +159,7 @@ class SenderProcess:
                 self._tell(FINISH)
 
     def _note(self, trouble: str) -> None:
-        """Where commands and pages look, unless the sender itself has said why."""
+        """Write the trouble for commands and pages, unless the sender itself has written it."""
         directory = Path(self._message["directory"])
         cursor = Cursor.read(directory, self.name) or Cursor()
         if not cursor.trouble:
@@ -173,7 +173,7 @@ class SenderProcess:
         self._tell(committed)
 
     def finish(self) -> None:
-        """No more comes: let the receiver catch up."""
+        """Tell the sender that no more entries come, so that the receiver catches up."""
         self._finishing = True
         self._tell(FINISH)
 
@@ -258,7 +258,7 @@ class Outbox:
             sender.committed = at
 
     def open(self) -> None:
-        """Also for each further receiver."""
+        """Open the outbox. Called once for each receiver."""
         if self._watch is not None:
             return
         options.writable_dir(self.directory.parent)
@@ -446,7 +446,7 @@ class Outbox:
             )
 
     def _late(self) -> list[str]:
-        """Those that have not taken everything that is committed."""
+        """The receivers that have not taken all committed entries."""
         return [
             name
             for name, cursor in self._cursors.items()

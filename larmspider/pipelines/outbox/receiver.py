@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from larmspider.index.access import Access
     from larmspider.options import Settings
 
 
 class _ReplyError(LarmspiderError):
-    """Its text may repeat what a server says: secrets are taken out of it (redaction.py)."""
+    """An error whose text may repeat a server's message: secrets are removed from it
+    (redaction.py)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(told(text))
@@ -64,9 +66,10 @@ class RefusedError(_ReplyError):
 
 
 class BatchError(_ReplyError):
-    """The batch cannot be taken as it is, too large or with an entry that is refused, and nothing
-    of it was: its halves are sent. A single entry becomes a dead letter, if the receiver takes
-    others; if ``unfit`` always, because it can never be accepted, such as one that is too large."""
+    """The receiver took nothing of the batch, because the batch is too large or one entry is
+    refused. The two halves of the batch are sent next. A single entry becomes a dead letter if the
+    receiver takes other entries. An ``unfit`` entry always does, because it can never be accepted;
+    for example, it is too large."""
 
     def __init__(self, text: str, *, unfit: bool = False) -> None:
         super().__init__(text)
@@ -74,8 +77,8 @@ class BatchError(_ReplyError):
 
 
 class Unfit(str):
-    """A reason that is the entry's own, whatever becomes of others: it is too large, its URL too
-    long. The entry becomes a dead letter at once."""
+    """A reason that concerns this entry alone, such as its size or a URL that is too long. The
+    entry becomes a dead letter at once."""
 
     __slots__ = ()
 
@@ -170,6 +173,21 @@ class Receiver(OutboxStore):
 
     def catch_up(self) -> None:
         """Write some of the documents that are ``left`` at the end of a crawl. Raises as send()."""
+
+    def behind(self) -> int:
+        """Documents whose access lists have changed since they were sent, as far as the crawl's
+        directory says. Raises CrawlDirError, OSError."""
+        return 0
+
+    def renew_access(self) -> None:
+        """Write some of the documents that are `behind`. Raises as send()."""
+
+    @classmethod
+    def seen_by(cls, crawls: Sequence[Path], access: Access) -> dict[str, Any]:
+        """The part of a query to this server that leaves out the documents that ``access`` hides,
+        for `scrapy outbox --seen-by`; {} for a server without access lists. Raises
+        CrawlDirError."""
+        return {}
 
     def reindex(self) -> str:
         """Rebuild the receiver's index, for `scrapy outbox --reindex`. Returns the result in words;

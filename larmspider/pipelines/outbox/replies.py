@@ -73,7 +73,7 @@ def read_reply(response: HTTPResponse, limit: int = REPLY_BYTES) -> bytes:
 
 
 def parsed(said: bytes) -> Any:
-    """JSON; None if it is none, or goes deeper than DEPTH."""
+    """The parsed JSON; None if the text is not JSON, or is nested deeper than DEPTH."""
     try:
         found = json.loads(said)
     except (ValueError, RecursionError):

@@ -131,7 +131,7 @@ class Sender:
             self._send_on(max(end, self._committed()))
 
     def _send_on(self, end: int) -> None:
-        """Until all is sent, or nothing is taken: then wait once."""
+        """Send until all entries are sent, or until none is taken; then wait once."""
         refused: list[_Refused] = []  # since an entry was taken; the cursor is before them
         number = 0
         for batch in self._batches(read_entries(self.directory, self.cursor.offset, end)):
@@ -153,8 +153,9 @@ class Sender:
             self._settle(refused[-1].entry.end, number, refused)
 
     def _is_receivers_fault(self, refused: Sequence[_Refused]) -> bool:
-        """Whether entries, none of which was taken, are refused for a reason that is not about the
-        entries: a whole batch, or a single entry for the same reason as the entry before it."""
+        """Whether the receiver is at fault, after it took no entry of a batch. It is if all entries
+        of a batch were refused for one reason, or if a single entry was refused for the same reason
+        as the entry before."""
         kinds = [_kind_of(one.reason) for one in refused if not one.unfit]
         return len(set(kinds)) == 1 and (len(kinds) > 1 or kinds[0] == self._alone)
 
@@ -177,19 +178,28 @@ class Sender:
     def catch_up(self) -> None:
         """Let the receiver write its remaining data. Raises StoppedError."""
         while self.cursor.left:
-            try:
-                self._connect()
-                with self._at_most(BATCH_SECS):
-                    self.receiver.catch_up()
-            except (AwayError, RefusedError, BatchError) as error:
-                self.failed(str(error), getattr(error, "secs", 0.0))
-            except BaseException as error:
-                if not (isinstance(error, Exception) or is_panic(error)):
-                    raise
-                self.failed(in_words(error))
-            else:
-                self._failures = 0
-                self._note_left()
+            self._attempt(self.receiver.catch_up)
+
+    def renew_access(self) -> None:
+        """Let the receiver write documents whose access lists have changed. Raises StoppedError,
+        CrawlDirError, OSError."""
+        while self.receiver.behind():
+            self._attempt(self.receiver.renew_access)
+
+    def _attempt(self, act: Callable[[], object]) -> None:
+        try:
+            self._connect()
+            with self._at_most(BATCH_SECS):
+                act()
+        except (AwayError, RefusedError, BatchError) as error:
+            self.failed(str(error), getattr(error, "secs", 0.0))
+        except BaseException as error:
+            if not (isinstance(error, Exception) or is_panic(error)):
+                raise
+            self.failed(in_words(error))
+        else:
+            self._failures = 0
+            self._note_left()
 
     def _batches(self, entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         batch: list[Entry] = []
@@ -204,7 +214,8 @@ class Sender:
             yield batch
 
     def _deliver(self, batch: list[Entry]) -> list[_Refused]:
-        """Until the receiver has each entry, or has refused it: which, in order."""
+        """Send until the receiver has taken or refused each entry. Returns the refused entries, in
+        order."""
         refused: list[_Refused] = []
         groups = [batch]
         while groups:
@@ -284,7 +295,7 @@ class Sender:
             timer.cancel()
 
     def failed(self, why: str, secs: float = 0.0) -> None:
-        """Say so, and wait. Raises StoppedError."""
+        """Report the failure, and wait. Raises StoppedError."""
         self._connected = False
         with suppress(Exception):  # it is gone anyway
             self.receiver.close()
@@ -299,7 +310,7 @@ class Sender:
             raise StoppedError
 
     def _bury(self, entry: Entry, reason: str) -> None:
-        """Note a dead letter. One that is sent again after a crash has another line."""
+        """Note a dead letter. A dead letter that is sent again after a crash gets a second line."""
         log = RecordLog(outbox_of(self.directory) / dead_log(self.name), DEAD_LOG_COLUMNS)
         log.append(
             utc(self._clock()), entry.url, utc(entry.stamp / 1_000_000), told(reason, _REASON)
@@ -315,6 +326,8 @@ class _Input(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.committed = 0
+        self.told = False
+        """Whether the crawl has had a checkpoint since `more_than` ended."""
         self.finishing = False
         self.ended = False
         self.changed = threading.Condition()
@@ -327,6 +340,7 @@ class _Input(threading.Thread):
                     self.finishing = True
                 else:
                     self.committed = message[0]
+                self.told = True
                 self.changed.notify_all()
         with self.changed:
             self.ended = True
@@ -339,16 +353,18 @@ class _Input(threading.Thread):
             return not self.ended
 
     def more_than(self, cursor: Cursor) -> bool:
-        """Wait until more is committed, or something is left at the end; False when the input
-        ended."""
+        """Wait until the crawl has had a checkpoint, more is committed, or something is left at the
+        end; False when the input ended."""
         with self.changed:
             self.changed.wait_for(
                 lambda: (
                     self.ended
+                    or self.told
                     or self.committed > cursor.offset
                     or bool(self.finishing and cursor.left)
                 )
             )
+            self.told = False
             return not self.ended
 
 
@@ -362,7 +378,7 @@ def in_words(error: BaseException) -> str:
 
 
 def _receiver_of(message: dict[str, Any]) -> Receiver:
-    """With limits for this process. Raises ConfigError."""
+    """Make the receiver, and set the limits of this process. Raises ConfigError."""
     keep_secrets_of_environment()
     for name, value in message["settings"].items():
         keep_secrets_of(name, value)
@@ -417,6 +433,7 @@ def main() -> None:
         while commands.more_than(sender.cursor):
             try:
                 sender.send_up_to(commands.committed)
+                sender.renew_access()
                 if commands.finishing:
                     sender.catch_up()
             except (CrawlDirError, OSError) as error:

@@ -65,8 +65,8 @@ PAGE_FIELDS = (
 
 
 class Position(NamedTuple):
-    """Behind an entry: bytes and entries before it in all segments that there ever were, and its
-    stamp."""
+    """The position behind an entry: the bytes and entries before it in all segments so far,
+    including deleted ones, and its stamp."""
 
     offset: int = 0
     number: int = 0
@@ -133,9 +133,9 @@ class Spool:
         again: bool = False,
         facts: IndexFacts | None = None,
     ) -> None:
-        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies; ``facts``:
-        what a receiver that is an index wants. ``again``: ``now`` is when an old version was
-        stored, so stamps need not grow."""
+        """Append an entry. ``now``: seconds since the epoch. ``body``: whether a receiver wants
+        bodies. ``facts``: the data for a receiver that is an index. ``again``: the entry is an old
+        version that was stored at ``now``, so stamps need not grow."""
         offset, number, stamp = self.end
         micros = round(now * 1_000_000)
         stamp = stamp if again else max(micros, stamp + 1)
@@ -189,7 +189,7 @@ def fill_folder(crawl: Path, receiver: str, kind: str = FILL) -> Path:
 
 
 def segments(directory: Path) -> dict[int, Path]:
-    """By the position of their first byte, in order."""
+    """The segments in order, by the position of their first byte."""
     names = sorted(path for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
     return {int(path.stem): path for path in names}
 
@@ -244,7 +244,7 @@ class Entry:
 
     @property
     def removed(self) -> str | None:
-        """Why the page was removed; None for one that was stored."""
+        """Why the page was removed; None for a stored page."""
         return self.page.get("removed")
 
     @property
@@ -288,7 +288,7 @@ class Entry:
 
 
 def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
-    """Those from one position to another. Raises CrawlDirError if the spool is damaged."""
+    """The entries between two positions. Raises CrawlDirError if the spool is damaged."""
     found = segments(directory)
     while start < end:
         begins = max((one for one in found if one <= start), default=None)
@@ -313,10 +313,10 @@ def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
 
 @dataclass(slots=True)
 class Cursor:
-    """How far a receiver is: ``offset`` and ``number`` as in Position; ``sent`` and ``dead``
-    entries that it took and refused; ``left``: documents that it has to write again once the crawl
-    ends (`Receiver.catch_up`). ``trouble``: why nothing more is sent now, in one line, since
-    ``since``; "" while it goes on."""
+    """The progress of a receiver. ``offset`` and ``number``: as in Position. ``sent`` and ``dead``:
+    the entries that it took and refused. ``left``: documents that it has to write again once the
+    crawl ends (`Receiver.catch_up`). ``trouble``: one line that says why nothing is sent since
+    ``since``; "" while entries are sent."""
 
     offset: int = 0
     number: int = 0
@@ -328,7 +328,7 @@ class Cursor:
 
     @classmethod
     def read(cls, directory: Path, receiver: str) -> Self | None:
-        """None for a receiver that is new here."""
+        """The stored cursor of a receiver; None for a new receiver."""
         with suppress(OSError, ValueError, TypeError):
             found = cls(**json.loads((directory / f"{receiver}.json").read_bytes()))
             found.trouble = told(found.trouble)
@@ -356,8 +356,8 @@ class Standing(NamedTuple):
 
 
 def standings(crawls: Iterable[Path]) -> dict[str, Standing]:
-    """By receiver, as of the last checkpoint: the sums of several workers, with repeated
-    sendings."""
+    """The progress of each receiver as of the last checkpoint. The numbers of several workers are
+    added up, and entries that were sent again count again."""
     found: dict[str, Standing] = {}
     for crawl in crawls:
         committed = read_committed(crawl / FOLDER)
@@ -394,8 +394,9 @@ def write_retried(folder: Path, number: int) -> None:
 
 
 def first_page_file(crawl: Path, committed: Position) -> int | None:
-    """The first page file with a body that a receiver has not taken yet; None: all have all. While
-    a blob is waited for this is the first one. Raises CrawlDirError."""
+    """The first page file with a body that some receiver has not taken yet; None if all receivers
+    have all bodies. While a blob has not been taken, this is the first page file. Raises
+    CrawlDirError."""
     directory = crawl / FOLDER
     offsets = [cursor.offset for cursor in cursors(directory).values()]
     start = max(min(offsets, default=0), min(segments(directory), default=0))
@@ -412,7 +413,7 @@ def write_committed(directory: Path, position: Position) -> None:
 
 
 def read_committed(directory: Path) -> Position:
-    """As of the last checkpoint."""
+    """The committed position, as of the last checkpoint."""
     with suppress(OSError, ValueError, TypeError):
         return Position(*json.loads((directory / COMMITTED).read_bytes()))
     return Position()

@@ -108,14 +108,14 @@ class Database(ABC):
         cursor.close()
 
     def time(self, micros: int) -> Any:
-        """As the driver takes a time, in microseconds since the epoch."""
+        """A time in microseconds since the epoch, in the form that the driver takes."""
         return _EPOCH + timedelta(microseconds=micros)
 
     def text(self, value: str | None) -> str | None:
         return value
 
     def make_tables(self) -> None:
-        """Make those that are missing. Raises RefusedError if one has other columns."""
+        """Make the missing tables. Raises RefusedError if a table has other columns."""
         self.begin()
         for table, columns in TABLES.items():
             declared = ", ".join(
@@ -150,7 +150,7 @@ class Database(ABC):
 
 
 class Postgres(Database):
-    """By psycopg 3."""
+    """PostgreSQL, by psycopg 3."""
 
     types = {"time": "timestamptz", "bytes": "bytea", "json": "jsonb"}  # noqa: RUF012
     hash, mark = "USING hash", "%s"
@@ -370,7 +370,8 @@ class SqlReceiver(Receiver):
             yield text(entry.url), text(url), text(normalized), kind, text(anchor)
 
     def _secs(self, seconds: float | None) -> Any:
-        """A time in seconds, None if there is none, or no database knows it."""
+        """A time in seconds; None if there is none, or if it lies outside of what databases can
+        store."""
         if not seconds:
             return None
         with suppress(OverflowError, ValueError):

@@ -55,7 +55,7 @@ class Mirror:
 
     @property
     def line(self) -> str:
-        """As it goes into the file."""
+        """The line for the file of the host resolver."""
         return property_line(SYNONYM, self.host, self.stands)
 
     def is_known(self, resolver: HostResolver) -> bool:

@@ -170,7 +170,7 @@ class Archive:
             raise ConfigError(why[-1])
 
     def urls(self) -> Iterator[str]:
-        """As Scrapy writes them."""
+        """The URLs in the form in which Scrapy writes them."""
         yield from self._captures
 
     def find(self, url: str) -> Capture | None:

@@ -318,7 +318,7 @@ def _cut_cdxj(path: Path, length: int) -> None:
 
 
 def _sort(path: Path) -> None:
-    """As readers of CDXJ expect it; where there is no room for that, it stays as it is."""
+    """Sort a CDXJ file, as its readers expect. Without room on the disk it stays unsorted."""
     with suppress(OSError):
         lines = path.read_bytes().splitlines(keepends=True)
         if lines != sorted(lines):

@@ -219,7 +219,8 @@ def _member(
 
 
 def _seconds(epoch: float) -> str:
-    """No fraction: a revisit names the moment of its original, and a CDXJ knows the second."""
+    """A time without a fraction of a second. A revisit names the time of its original, and a CDXJ
+    has whole seconds."""
     return utc(epoch)[:19] + "Z"
 
 

@@ -52,7 +52,7 @@ class Visit(Body, frozen=True):
 
 
 class Look(Body, frozen=True):
-    """A crawl that is not kept. ``name``: the keys change this crawl."""
+    """A crawl that is not stored. ``name``: the stored crawl that the keys change."""
 
     crawl: dict[str, Any]
     name: str = ""
@@ -70,8 +70,8 @@ class LookLink(Answer, frozen=True):
 
 
 class LookAnswer(Answer, frozen=True):
-    """``taken`` and ``refused`` are the first links in and out of the scope, ``taken_links`` and
-    ``refused_links`` their numbers. ``cut_off``: the time was over."""
+    """``taken`` and ``refused``: the first links in the scope and out of it. ``taken_links`` and
+    ``refused_links``: their numbers. ``cut_off``: the preview ran out of time."""
 
     pages: list[LookPage]
     taken: list[LookLink]
@@ -89,7 +89,8 @@ class ChangedKey(Answer, frozen=True):
 
 
 class LeavingUrls(Answer, frozen=True):
-    """``leave`` of the ``known`` URLs would fall out of the scope. ``estimated``: from a part."""
+    """``leave``: the number of ``known`` URLs that would leave the scope. ``estimated``: the number
+    is estimated from a part of the URLs."""
 
     known: int
     leave: int
@@ -109,7 +110,7 @@ class ChangeAnswer(Answer, frozen=True):
 
 
 class NewToken(Body, frozen=True):
-    """``user``: the user to whom the token belongs; the caller without."""
+    """``user``: the user to whom the token belongs; by default the caller."""
 
     name: str
     scope: Literal["read", "push", "search", "edit", "operate"]
@@ -128,8 +129,8 @@ class Role(Body, frozen=True):
 
 class PushDocument(Body, frozen=True):
     """``text``, or ``file`` in base64. ``date``: ISO 8601, an HTTP date, or seconds since 1970.
-    ``version``: an older one than the stored one is refused; numbers are compared as numbers, other
-    text as text. ``fields``: own fields of the index."""
+    ``version``: a version that is older than the stored one is refused. Numbers are compared as
+    numbers, other text as text. ``fields``: own fields of the index."""
 
     url: str
     title: str = ""
@@ -402,9 +403,9 @@ class PageSection(Answer, frozen=True):
 
 
 class PageAnswer(Answer, frozen=True):
-    """``chars`` is the length of the page, or of the requested section. ``sections`` are
-    the text from ``start`` on; ``next`` is the start of the rest, null at the end. Blank lines
-    between sections count 2. ``cut``: the page is longer than what is kept of it for readers."""
+    """``chars`` is the length of the page, or of the requested section. ``sections`` are the text
+    from ``start`` on; ``next`` is the start of the rest, null at the end. Blank lines between
+    sections count 2. ``cut``: the page is longer than the text that is kept for readers."""
 
     url: str
     target: str | None

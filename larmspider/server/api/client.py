@@ -30,8 +30,8 @@ class Address(NamedTuple):
 
 
 def address_of(home: Path, url: str) -> Address:
-    """The server of a home, whose own user needs no token; or the one at ``url``, with the token of
-    the environment. Raises ConfigError, CrawlDirError."""
+    """The server of a home, whose own user needs no token; or the server at ``url``, with the token
+    in the environment. Raises ConfigError, CrawlDirError."""
     token = os.environ.get(TOKEN, "")
     if url:
         if not url.startswith(("http://", "https://")):
@@ -74,9 +74,9 @@ async def ask(
     kind: str = "",
     **query: str,
 ) -> dict[str, Any]:
-    """The answer. ``data`` is a body of the type ``kind`` in place of JSON. Raises ConfigError if
-    the server refuses the request, WaitError if it accepts none now, CrawlDirError if it cannot be
-    reached."""
+    """Send a request, and return the answer. ``data``: a body of the type ``kind`` instead of JSON.
+    Raises ConfigError if the server refuses the request, WaitError if it accepts no request now,
+    CrawlDirError if it cannot be reached."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     headers = {"Content-Type": kind} if kind else {}
     if address.token:

@@ -36,7 +36,7 @@ from larmspider.web.auth import OPERATE
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who does something, from where."""
+    """The person who acts, and the address of the request."""
 
     who: str
     address: str = ""
@@ -144,7 +144,8 @@ class Crawls:
         return self._act(by, "stop", name, self.manager.stop(self._entry(name).name))
 
     def visit(self, name: str, what: str, value: str, by: By) -> str:
-        """Visit pages again: all, a URL, or those that match a pattern. Raises ConfigError."""
+        """Visit pages again: all pages, one URL, or the pages that match a pattern. Raises
+        ConfigError."""
         entry = self._entry(name)
         if entry.crawl is not None and entry.crawl.kind == "push":
             raise ConfigError(f"{name} is pushed to: nothing is fetched, so nothing is visited")
@@ -221,12 +222,13 @@ def version_of(text: str) -> str:
 
 
 def _remove(folder: Path) -> str:
-    """Why some of a folder is left, "" if nothing is."""
-    if not folder.is_symlink():
-        try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            return error.strerror or str(error)
-    return ""
+    """Remove all of a folder that can be removed: why some of it is left, "" if nothing is."""
+    left: list[str] = []
+
+    def note(*failed: Any) -> None:
+        error = failed[2][1]
+        if not isinstance(error, FileNotFoundError):  # which another process has removed
+            left.append(error.strerror or str(error))
+
+    shutil.rmtree(folder, onerror=note)
+    return left[0] if left else ""

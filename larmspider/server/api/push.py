@@ -94,8 +94,8 @@ class Pushes:
     # collections
 
     def collection(self, name: str) -> Collection:
-        """The collection with a name, of the crawl file or in the search; "" for the only one.
-        Raises HttpError."""
+        """The collection called ``name``, by its crawl file or by its label in the search. ""
+        stands for the only collection. Raises HttpError."""
         entries = self._manager.entries()
         pushed = {
             entry.name: entry
@@ -256,7 +256,8 @@ class Pushes:
         return taken
 
     def remove(self, collections: Iterable[Collection], url: str, by: By) -> list[str]:
-        """Have a document removed: the names of the collections that had it. For a thread."""
+        """Have a document removed. Returns the names of the collections that had it. Call it in a
+        thread."""
         done = []
         for collection in collections:
             exact = exact_of(url, collection)
@@ -292,7 +293,7 @@ class Pushes:
     # documents
 
     def _checked(self, one: PushDocument, collection: Collection) -> Document:
-        """The document as it is kept. Raises HttpError."""
+        """The document in the form in which it is stored. Raises HttpError."""
         exact = exact_of(one.url, collection)
         if one.collection not in ("", collection.name, collection.label):
             raise HttpError(f"collection: expected {collection.name}, as in the request", 400)
@@ -342,8 +343,8 @@ def answers_of(found: list[PushAnswer]) -> PushAnswers:
 
 
 def documents_in(body: bytes) -> list[PushDocument | HttpError]:
-    """The documents of JSON lines; an error for each line that is none. Raises HttpError for too
-    many. For a thread."""
+    """The documents of JSON lines, and an error for each line that is not a document. Raises
+    HttpError for too many lines. Call it in a thread."""
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not 0 < len(lines) <= MAX_DOCUMENTS:
         raise HttpError(

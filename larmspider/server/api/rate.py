@@ -47,6 +47,6 @@ class Rate:
 
 
 def too_many(why: str, secs: float) -> HttpError:
-    """The error for a sender that has to wait so long; ``values["seconds"]`` is Retry-After."""
+    """The error for a sender that has to wait; ``values["seconds"]`` is Retry-After."""
     seconds = max(1, math.ceil(secs))
     return HttpError(why + "; try again in {seconds} s.", 429, seconds=seconds)

@@ -163,7 +163,7 @@ def _found(request: WebRequest, url: str) -> tuple[Source, Document]:
 
 
 def _keys(source: Source, url: str) -> Iterator[str]:
-    """The keys that a page may have in the index of a crawl; none without a crawl."""
+    """The keys that a page may have in the index of a crawl; empty without a crawl."""
     yield url
     outer, mark, name = url.partition(PART_MARK)
     with suppress(CrawlDirError):

@@ -50,7 +50,7 @@ def _merge(into: MutableMapping[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _tables(before: Any, values: list[Mapping[str, Any]]) -> AoT:
-    """An array of tables; those that stay equal keep their comments."""
+    """An array of tables. Unchanged tables keep their comments."""
     kept = list(before) if isinstance(before, AoT) else []
     found = tomlkit.aot()
     for value in values:

@@ -113,7 +113,8 @@ def read_text(path: Path) -> str:
 
 
 def parse_crawl(text: str, where: str) -> Crawl:
-    """Raises CrawlFileError, whose messages begin with ``where``."""
+    """The crawl that a file describes. Raises CrawlFileError, whose messages begin with
+    ``where``."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

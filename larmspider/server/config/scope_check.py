@@ -16,7 +16,7 @@ _ELSEWHERE = ("http://a.invalid/", "https://b.invalid/x/y?z=1")
 
 
 def scope_problems(crawl: Crawl) -> list[Problem]:
-    """A problem if the scope accepts no seed: the crawl would fetch nothing."""
+    """A problem if the scope accepts no seed, because the crawl would fetch nothing."""
     if not crawl.seeds:  # documents are pushed
         return []
     refused = _refused_seeds(crawl)

@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Subject(NamedTuple):
-    """The user whom an act changes; ``role``: of a new user, or the new one."""
+    """The user whom an act changes. ``role``: the role of a new user, or the new role of a user."""
 
     name: str
     role: str = ""
@@ -60,8 +60,7 @@ def set_role(server: Server, user: Subject, by: By) -> str:
 
 def delete(server: Server, user: Subject, by: By) -> str:
     """Delete a user with all tokens. Raises ConfigError."""
-    server.people.users.remove(user.name)
-    server.tokens.remove_of(user.name)
+    server.people.users.remove(user.name, server.tokens.remove_of)
     _note(server, by, "delete user", user.name)
     return ""
 
@@ -80,7 +79,7 @@ def _note(server: Server, by: By, act: str, what: str) -> None:
 
 
 def described(reader: Reader, source: str) -> str:
-    """A person for the audit log, which cuts long lines."""
+    """The name of a person for the audit log, which cuts long lines."""
     return f"{reader.name}: {source}; {', '.join(sorted(reader.principals))}"
 
 

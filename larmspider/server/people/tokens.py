@@ -54,7 +54,7 @@ class TokenStore:
         self.users = Users(home, clock) if users is None else users
 
     def all(self) -> list[TokenRecord]:
-        """Those that have not ended. Raises ConfigError for a file that is damaged."""
+        """The tokens that have not ended. Raises ConfigError for a damaged file."""
         return self._valid(self._kept.all())
 
     def _valid(self, records: list[TokenRecord]) -> list[TokenRecord]:
@@ -107,7 +107,7 @@ class TokenStore:
                 raise ConfigError(f"there is no token {name[:64]!r}")
 
     def remove_of(self, user: str) -> None:
-        """All tokens of a user. Without them another user of the same name gets none."""
+        """Remove all tokens of a user, so that a later user of the same name does not get them."""
         with self._kept.changing() as records:
             records[:] = [one for one in records if one.user != user]
 

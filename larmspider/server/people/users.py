@@ -66,7 +66,7 @@ class Users:
         return next((one for one in self.all() if one.name.lower() == name.lower()), None)
 
     def add(self, name: str, role: str, password: str) -> None:
-        """``password`` "": a user without a password, who has tokens only. Raises ConfigError."""
+        """Add a user. A user with an empty ``password`` can use tokens only. Raises ConfigError."""
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"user name {name[:64]!r}: expected 1 to 64 letters, digits, '-', '_', '.', '@'"
@@ -99,11 +99,13 @@ class Users:
             at = _place(users, name)
             users[at] = replace(users[at], digest=digest, stamp=_stamp())
 
-    def remove(self, name: str) -> None:
-        """Raises ConfigError."""
+    def remove(self, name: str, before: Callable[[str], object] = lambda _: None) -> None:
+        """``before`` is called with the name before the user is gone: a kill then leaves a user
+        without tokens, and no tokens without a user. Raises ConfigError."""
         with self._kept.changing() as users:
             at = _place(users, name)
             self._refuse_last(users, at, "")
+            before(users[at].name)
             del users[at]
 
     @staticmethod
@@ -137,8 +139,8 @@ class Users:
 
 
 def narrowed(scope: str, role: str) -> str:
-    """The scope of a token whose user has this role, "" for none: a role may have become smaller
-    since the token was made."""
+    """The scope that a token still has, given the role of its user ("" without a role): a role may
+    have been reduced since the token was made."""
     if scope in SCOPES[role]:
         return scope
     return "" if scope == PUSH else SCOPES[role][0] if scope == OPERATE else SEARCH

@@ -40,7 +40,7 @@ class Failures:
 
 
 def failures(crawls: Iterable[tuple[str, Path]]) -> Failures:
-    """The failed ones among the last fetches of each crawl."""
+    """The failed fetches among the last fetches of each crawl."""
     end, found, left_out = time.monotonic() + SECONDS, list[Failure](), list[str]()
     for name, directory in crawls:
         if time.monotonic() > end:

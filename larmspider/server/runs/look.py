@@ -109,8 +109,8 @@ def _made(folder: Path) -> Path:
 
 
 def _denied(crawl: Crawl, ports: Collection[int]) -> list[str]:
-    """The networks that the crawl denies, and this machine at its server's and Redis' ports, by
-    whatever name."""
+    """The networks that the crawl denies, and this machine's addresses at the ports of its server
+    and of Redis."""
     given = options.strings(as_settings(crawl), "LARM_DENY_ADDRESSES")
     redis = urlsplit(str(crawl.settings.get("REDIS_URL") or os.environ.get("REDIS_URL", "")))
     machine = ["127.0.0.0/8", "[::1]"]
@@ -124,7 +124,7 @@ def _denied(crawl: Crawl, ports: Collection[int]) -> list[str]:
 
 
 def _shown(crawl: Crawl, ports: Collection[int]) -> dict[str, object]:
-    """The file of a look: no secrets, and none of the settings of its home."""
+    """The crawl file of a preview, without secrets and without the settings of its home."""
     own = "|".join(str(port) for port in sorted({*ports, REDIS_PORT}))
     hosts = [msgspec.structs.replace(host, secret="", user="") for host in crawl.hosts]
     shown = msgspec.structs.replace(

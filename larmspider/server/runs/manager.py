@@ -60,7 +60,7 @@ Act = Callable[[Path, str], Awaitable[None]]
 
 
 async def _no_act(_: Path, __: str) -> None:
-    """For tests without crawls."""
+    """Does nothing, for tests without crawls."""
 
 
 class Manager:
@@ -76,7 +76,7 @@ class Manager:
         judge: Callable[[Path, Path, Run, int], tuple[str, str]] = judge,
         waits: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``waits``: whether pushed documents wait in the directory of a collection."""
+        """``waits`` returns whether pushed documents wait in the directory of a collection."""
         self.home, self.settings = home, settings
         self._launcher, self._clock, self._act, self._free = launcher, clock, act, free
         self._judge, self._waits = judge, waits or PushWatch().waits
@@ -105,7 +105,8 @@ class Manager:
         return found
 
     def state_of(self, name: str) -> CrawlRuns:
-        """Also for threads: the first one that reads it decides which object it is."""
+        """The state of a crawl. Threads may call it; the first thread that reads a state makes its
+        object."""
         found = self._states.get(name)
         if found is None:
             found = self._states.setdefault(name, read_runs(self.home.runs_of(name)))
@@ -135,6 +136,14 @@ class Manager:
             time = None if found is None else found.timestamp()
             kept = self._next[entry.name] = ((timetable, done_until), time)
         return kept[1]
+
+    def why_waiting(self, entry: CrawlEntry) -> str:
+        """The reason why a crawl in the queue does not run yet, a sentence."""
+        if self.disk_full:
+            return "It waits for room on the disk."
+        if entry.crawl is not None and not self._is_open(entry, self._clock()):
+            return "It waits for its hours of the day."
+        return "It waits for its turn."
 
     # Acts of an operator
 

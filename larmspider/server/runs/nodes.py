@@ -232,8 +232,8 @@ class Nodes:
         return run
 
     def adopt(self, name: str, crawl: Crawl, number: int) -> NodeRun | None:
-        """The run that another server has started; None if no job runs. Number 0: it is not
-        known."""
+        """Take over the run that an earlier server started; None if no job runs. Its number is 0 if
+        it is not known."""
         try:
             clients = self._used(crawl)
         except ConfigError as error:
@@ -247,7 +247,7 @@ class Nodes:
         return run
 
     def _last(self, client: NodeClient, name: str) -> int:
-        """The number of the run whose jobs a node has now; 0 for none."""
+        """The number of the run whose jobs a node has now; 0 if it has none."""
         try:
             answer = client.read("listjobs", project=PROJECT)
         except NodeError as error:

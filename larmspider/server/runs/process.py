@@ -84,7 +84,7 @@ class _Process:
 
 
 class Launcher:
-    """``settings`` go to each crawl as -s, over what its file says."""
+    """``settings`` go to each crawl as -s options, which override its file."""
 
     def __init__(
         self, home: Home, settings: Mapping[str, str] | None = None, nodes: OnNodes | None = None
@@ -137,7 +137,7 @@ class Launcher:
         return crawl if crawl is not None and crawl.run.nodes else None
 
     def adopt(self, name: str, pid: int, born: int) -> Running | None:
-        """The crawl that another server has started; None if it does not run (any more)."""
+        """Take over the crawl that an earlier server started; None if it does not run."""
         crawl = self._on_nodes(name)
         if crawl is not None and self._nodes is not None:
             return self._nodes.adopt(name, crawl, born)
@@ -185,8 +185,8 @@ def born_at(pid: int) -> int:
 
 
 def _pid_of(file: str) -> int:
-    """The process of this user that crawls by a file, of many the one that starts the others; 0
-    if none is found."""
+    """The process of this user that crawls by a file. With many workers it is the process that
+    starts the others. 0 if none is found."""
     found = 0
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -49,10 +49,10 @@ class Run(Struct, kw_only=True, omit_defaults=True):
 
 
 class CrawlRuns(Struct, kw_only=True, omit_defaults=True):
-    """The state of a crawl. ``done_until``: schedule times up to then are done. ``queued`` says
-    why the crawl waits for a turn, "" if it does not. ``held``: an operator has stopped it, so
-    that neither `watch` nor a retry starts it. ``complete``: a run has fetched all there was, so
-    that the next one revisits."""
+    """The state of a crawl. ``done_until``: the times of the schedule up to here are done.
+    ``queued``: why the crawl waits for its turn, "" if it does not wait. ``held``: an operator has
+    stopped it, so that neither `watch` nor a retry starts it. ``complete``: a run has fetched all
+    URLs, so the next run revisits them."""
 
     schedule: str = ""
     done_until: float = 0.0
@@ -71,7 +71,8 @@ class CrawlRuns(Struct, kw_only=True, omit_defaults=True):
 
 
 def read_runs(folder: Path) -> CrawlRuns:
-    """A file that is damaged counts as absent: the lock says what runs."""
+    """Read the state of a crawl. A damaged file counts as absent, because the lock shows whether a
+    crawl runs."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=CrawlRuns)
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -98,7 +99,7 @@ _JOB_SAYS = re.compile(r"CRITICAL: (.*)$", re.MULTILINE)
 
 
 def judge_jobs(folder: Path, number: int, status: int) -> tuple[str, str]:
-    """As judge(), of a run on nodes: by the ends of the jobs' logs."""
+    """Judge a run on nodes, by the ends of its jobs' logs."""
     try:
         text = log_of(folder, number).read_text("utf-8", "replace")
     except OSError:
@@ -152,7 +153,7 @@ def _has_begun(directory: Path, began: float) -> bool:
 
 
 def _last_words(folder: Path, number: int) -> str:
-    """Why a run ended with an error, from its log; "" if it does not say."""
+    """Why a run ended with an error, according to its log; "" if the log does not show it."""
     with suppress(OSError), log_of(folder, number).open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
         found: list[str] = SAYS.findall(log.read().decode("utf-8", "replace"))
@@ -181,8 +182,8 @@ def trim(folder: Path, runs: CrawlRuns, kept: int) -> None:
 
 
 def cut_log(path: Path, most: int) -> None:
-    """Keep the last half of a log that is longer than ``most``; lines that the crawl writes in that
-    moment may be lost. The crawl has the file open for appending, so it goes on behind."""
+    """If a log is longer than ``most``, keep its last half. Lines that the crawl writes at this
+    moment may be lost. The crawl has the file open for appending, so its next lines follow."""
     with suppress(FileNotFoundError):
         if path.stat().st_size <= most:
             return

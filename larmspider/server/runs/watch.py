@@ -49,8 +49,8 @@ Send = Callable[[str, Notice], Awaitable[None]]
 
 
 class _GivenUp(Struct):
-    """Hosts that a crawl had given up before its ``run``, and at the last look; ``bad``: some were
-    given up in this run or, until it has ended, in the one before."""
+    """Hosts that a crawl had given up before its ``run``, and at the last look. ``bad``: some hosts
+    were given up in this run or, until this run has ended, in the run before."""
 
     run: int = 0
     base: int = 0
@@ -153,7 +153,8 @@ class Watch:
             yield Notice(GIVEN_UP, name, f"{name}: {were} given up until the next run")
 
     def _given_up(self, entry: CrawlEntry, directory: Path) -> int | None:
-        """Hosts that were given up in the present or last run; None if none was."""
+        """The number of hosts that were given up in the present or the last run; None if there are
+        none."""
         state = self._manager.state_of(entry.name)
         total = Totals.read(directory).counters.get(stats.HOSTS_GIVEN_UP, 0)
         kept = self._kept.given_up.setdefault(entry.name, _GivenUp())

@@ -42,8 +42,8 @@ def control(request: WebRequest) -> WebResponse:
 
 
 def _in_force(request: WebRequest) -> tuple[str, Overrides]:
-    """Scope ("": the hosts of the seeds) and overrides; of a crawl that does not run, or cannot be
-    reached, as of its last checkpoint."""
+    """Scope ("" stands for the hosts of the seeds) and overrides. If the crawl does not run or
+    cannot be reached, they are as of its last checkpoint."""
     if request.gauges is not None:
         return request.gauges.scope, request.gauges.orders
     with request.source.crawl.frontier() as frontier:

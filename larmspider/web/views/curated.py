@@ -27,7 +27,7 @@ def curated(request: WebRequest) -> WebResponse:
 
 
 def _shown(file: CuratedFile[Any], request: WebRequest, name: str) -> dict[str, Any]:
-    """A file as it is, or as it was typed where it could not be saved."""
+    """The content of a file; if the typed text could not be saved, that text."""
     try:
         content = file.content()
         problems = [f"line {number}: {text}" for number, text in file.parsed(content)[1]]

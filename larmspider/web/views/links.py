@@ -75,7 +75,7 @@ def _has_no_links(request: WebRequest) -> bool:
 
 
 class Faults(NamedTuple):
-    """``cut_short``: the links were too many to be searched in the time of a page."""
+    """``cut_short``: the search of the links took longer than a page may take."""
 
     links: Sequence[BrokenLink] = ()
     cut_short: bool = False
@@ -97,7 +97,8 @@ def _faults(request: WebRequest) -> Faults:
 def _slice(
     logs: CrawlLogs, index: LogIndex, rows: Rows, faults: Faults, start: int, many: int, pages: int
 ) -> list[BrokenLink]:
-    """Failed fetches come first, as in ``scrapy links --broken``; up to ``pages`` of each."""
+    """A slice of the faults, with up to ``pages`` pages for each. Failed fetches come first, as in
+    ``scrapy links --broken``."""
     found = broken_links(logs, index, rows[start : start + many], pages)
     start = max(0, start - len(rows))
     others = faults.links[start : start + many - len(found)]

@@ -78,7 +78,7 @@ PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The parameters of a search. ``narrow``: values of the filters that are set."""
+    """The parameters of a search. ``narrow``: the values of the set filters."""
 
     query: str
     page: int
@@ -106,8 +106,8 @@ class Asked:
 
     @property
     def is_typed(self) -> bool:
-        """Whether the query alone makes this search, as the box sends it; the box keeps the order.
-        Links lead to the others, from a search that was typed."""
+        """Whether this search consists of the query alone, as the search box sends it. The box
+        keeps the order. Other searches come from links on the page of a typed search."""
         return self.page == 1 and not (self.narrow or self.exact or self.copies)
 
     def filters(self, request: WebRequest) -> Filters:
@@ -276,8 +276,8 @@ def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
 
 
 def cached(request: WebRequest) -> WebResponse:
-    """The text of a page as it is stored: of HTML out of the page files, of other documents out of
-    the index. Nothing of a page's markup is passed on."""
+    """The text of a stored page. The text of HTML comes from the page files, the text of other
+    documents from the index. No markup of the page is passed on."""
     searcher, document = _shown(request)
     name = request.text("collection")
     blocks = list[Block]()
@@ -313,7 +313,7 @@ def _shown(request: WebRequest) -> tuple[Searcher, Document]:
 
 
 def preview(request: WebRequest) -> WebResponse:
-    """The first page of a document as a picture, for those who may see its cached copy."""
+    """The first page of a document as a picture, for readers who may see its stored copy."""
     _, document = _shown(request)
     name = request.text("collection")
     source = next((one for one in request.source.all if one.name == name), request.source)

@@ -18,7 +18,6 @@ from larmspider.learned.deletes.moves import (
     HostMove,
     Successor,
     moved_to,
-    same_place,
 )
 from larmspider.learned.deletes.notes import (
     DELETES,
@@ -31,6 +30,7 @@ from larmspider.learned.deletes.notes import (
     note_of,
 )
 from larmspider.learned.deletes.table import AT_LEAST, Observation
+from larmspider.learned.revisits import budget
 from tests.middlewares.test_revisits import HOST, World, page
 from tests.support.frontier.memory_backend import MemoryBackend
 
@@ -183,6 +183,62 @@ def test_a_host_that_is_renamed_twice_leaves_for_the_last_name(again: float) -> 
     assert sum("http://h moved to http://third" in one for one in told) == 1
 
 
+def test_pages_that_the_last_name_does_not_have_leave_by_their_chain_of_redirects() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    for name in world.names:
+        world.site[f"{THIRD}{name}"] = there(f"{THIRD}{name}")
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"{THIRD}{name}")
+    world.site[f"{THIRD}p1"] = there(f"{THIRD}p1", status=404)
+    gone = set[str]()
+    for day in range(7):
+        frontier = world.begin("")  # redirects are followed
+        for name in world.names:
+            urls = [f"{THIRD}{name}", *([f"{NEW}p1"] if day > 3 else [])]
+            frontier.add([frontier.entry(url, url, depth=1) for url in urls])
+        world.work(frontier)
+        gone |= world.left(2.1 + 1.1 * day)
+    assert "http://h/p1" in gone
+
+
+def test_a_host_moves_after_its_most_linked_pages_have_gone() -> None:
+    world = Moving(pages=12)
+    none = ("p0", "p1", "p2")
+    world.links = {f"http://h/{name}": 9 for name in (*none, "p3", "p4")}
+    world.move()
+    world.site |= {f"{NEW}{name}": there(f"{NEW}{name}", status=404) for name in none}
+    frontier = world.begin("")
+    frontier.backend.forget([url_key(f"{NEW}{name}") for name in none])
+    frontier.checkpoint({})
+    gone = set[str]()
+    for day in range(6):
+        frontier = world.begin("")  # redirects are followed
+        frontier.add([frontier.entry(f"{NEW}{name}", f"{NEW}{name}", depth=1) for name in none])
+        world.work(frontier)
+        gone |= world.left(1 + 1.1 * day)
+    assert gone >= {f"http://h/{name}" for name in world.names}
+
+
+def test_a_page_of_a_host_that_has_moved_leaves_once_its_own_new_url_is_found() -> None:
+    """Meanwhile most of the other old pages have none."""
+    world, late, none = Moving(), ("p3", "p4", "p5"), ("p0", "p1", "p2")
+    world.move()
+    world.links = {f"http://h/{name}": 9 for name in (*late, "p6", "p7")}
+    world.run(1)
+    world.site |= {f"{NEW}{name}": there(f"{NEW}{name}", status=404) for name in none}
+    world.site |= dict.fromkeys([f"{NEW}{name}" for name in late], Observation.FAILED)
+    gone = world.left(2.1)
+    assert "http://h/p6" in gone
+    assert "http://h/p3" not in gone
+    world.links = {f"http://h/{name}": 9 for name in none}
+    for name in late:
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}")
+    for day in (3.2, 4.3):
+        gone |= world.left(day)
+    assert gone >= {f"http://h/{name}" for name in late}
+
+
 def test_a_removal_names_the_new_url() -> None:
     world = Moving()
     world.move()
@@ -214,6 +270,23 @@ def test_a_host_whose_new_name_was_not_crawled_stays_and_somebody_is_told() -> N
     assert all(one.is_listed(world.clock.now) for one in waiting.values())
 
 
+def test_a_page_that_stays_says_why_its_new_url_does_not_take_its_place() -> None:
+    """The new URL is out of scope, or it is not for this crawl."""
+    world = Moving(copied=False)
+    world.site["p1"], world.site["p2"] = (
+        page(name, status=301, to=f"{NEW}{name}") for name in ("p1", "p2")
+    )
+    world.site["p1"].links[0].rejected_by = "scope"
+    world.site[f"{NEW}p2"] = there(f"{NEW}p2", status=401)
+    frontier = world.begin("")
+    frontier.add([frontier.entry(f"{NEW}p2", f"{NEW}p2", depth=1)])
+    world.work(frontier)
+    world.run(1)
+    whys = {one.message.partition("; ")[2] for one in world.run(2.1) if isinstance(one, Kept)}
+    assert f"{NEW}p1 is not stored: it is out of scope" in whys
+    assert f"{NEW}p2 is not stored: it answers 401" in whys
+
+
 def test_a_new_host_that_answers_every_path_alike_has_no_such_pages() -> None:
     world = Moving()
     for name in world.names:
@@ -225,6 +298,60 @@ def test_a_new_host_that_answers_every_path_alike_has_no_such_pages() -> None:
     world.run(0.5)
     world.move()
     assert world.left(1) | world.left(2.1) | world.left(4) == set()
+
+
+@pytest.mark.parametrize("start", ["http://h/wiki/", "http://h/wiki/start"])
+def test_a_folder_that_moves_to_the_root_of_another_host_has_moved(start: str) -> None:
+    """``/wiki/x`` is ``/x`` there. The start page of a new host is no page for what is gone."""
+    world = Moving(to=NEW)
+    frontier = world.begin("")
+    backend = frontier.backend
+    backend.forget([url_key(f"http://h/{name}") for name in ("", "login", *world.names)])
+    old = [start, *(f"http://h/wiki/{name}" for name in world.names[1:])]
+    frontier.add([frontier.entry(url, url, depth=url != start) for url in old])
+    world.work(frontier)
+    for url, name in zip(old, world.names, strict=True):
+        path = url.removeprefix("http://h/")
+        world.site[path] = page(path, status=301, to=f"{NEW}{name}")
+    assert world.left(1) == set()
+    assert world.left(2.1) == {*old}
+    assert world.said == ["http://h moved to http://new: 9 pages."]
+
+
+def test_the_pages_with_most_links_may_have_other_urls() -> None:
+    """A new site has other paths; or a folder of it has another host. Nothing is broken."""
+    for to in ("http://h/new/", NEW):
+        world = Moving(to=to)
+        world.links = {f"http://h/{name}": 9 for name in world.names}
+        moved = world.names[1:]
+        for name in moved:
+            world.site[name] = page(name, status=301, to=f"{to}{name}")
+        assert world.left(1) == set()
+        assert world.left(2.1) == {f"http://h/{name}" for name in moved}
+        assert world.said == []
+
+
+def test_a_host_without_a_root_page_is_well_though_the_page_nearest_to_the_seeds_has_gone() -> None:
+    """The host was found by a link to any of its pages."""
+    for root in (False, True):
+        world = Moving(pages=8, copied=False)
+        frontier = world.begin("")
+        url = "http://deep/" if root else "http://deep/x"
+        urls = [url, *(f"http://deep/p{number}" for number in range(8))]
+        frontier.add([frontier.entry(one, one, depth=one != url) for one in urls])
+        world.site |= {one: there(one) for one in urls}
+        world.work(frontier)
+        world.site[url] = there(url, status=404)
+        gone = set().union(*map(world.left, (1, 2.1, 3.2, 4.3)))
+        assert gone == (set() if root else {url})
+
+
+def test_pages_that_lead_to_one_page_are_no_pages_with_other_urls() -> None:
+    world = Moving(pages=3, to="http://h/new/")
+    world.links = {f"http://h/{name}": 9 for name in world.names}
+    for name in world.names[1:]:
+        world.site[name] = page(name, status=302, to="http://h/new/p1")
+    assert {day for day in (1, 2.1, 3.2, 4.3) if world.left(day)} == set()
 
 
 def test_some_pages_that_move_do_not_make_a_host_that_moves() -> None:
@@ -278,6 +405,21 @@ def test_the_target_of_a_redirect_is_found_before_the_page_leaves(target: str) -
             assert f"{NEW}p1" in world.asked
         gone |= {one.url for one in world.stored if isinstance(one, Removed)}
     assert gone == ({"http://h/p1"} if target == "it is there" else set())
+
+
+def test_the_target_of_a_redirect_is_visited_though_no_confirmation_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "CONFIRMATIONS", 0)
+    monkeypatch.setattr(budget, "LEAST_CONFIRMATIONS", 0)
+    world = Moving()
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    world.clock.now, world.asked = 1.8e9 + 10 * 86_400, []
+    frontier = world.begin("due")
+    frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+    world.work(frontier)
+    assert world.asked[0] == "p1"
+    assert f"{NEW}p1" in world.asked
 
 
 def test_a_redirect_to_a_page_that_the_operator_took_out_does_not_bring_it_back() -> None:
@@ -441,23 +583,6 @@ def test_an_approval_of_a_page_that_came_back_and_went_again_is_void() -> None:
 # without a frontier
 
 
-@pytest.mark.parametrize(
-    "url, target, same",
-    [
-        ("http://wiki/a?b=1", "https://wiki/a?b=1", True),
-        ("http://wiki/", "http://www.wiki/", True),
-        ("http://wiki", "http://www.wiki/", True),
-        ("http://wiki/a", "http://wiki/a", False),
-        ("http://wiki/a?b=1", "https://wiki/a?b=2", False),
-        ("http://wiki/a", "http://new/wiki/a", False),
-    ],
-)
-def test_the_same_place_is_the_same_path_and_query_on_another_host(
-    url: str, target: str, same: bool
-) -> None:
-    assert same_place(url, target) is same
-
-
 def _one(host: str, text: int) -> Successor:
     return Successor(host, bytes([text]))
 
@@ -474,6 +599,9 @@ def _one(host: str, text: int) -> Successor:
         ([_one("b", 1), _one("c", 2), None, None], ""),
         ([_one("b", 1), _one("c", 1), _one("d", 1)], ""),
         ([_one("b", 1)] * 6, ""),  # one text
+        ([*map(_one, "bbb", (1, 2, 3)), *[Successor("b", b"")] * 3], "b"),  # three are missing
+        ([*map(_one, "bb", (1, 2)), *[Successor("b", b"")] * 4], ""),
+        ([*map(_one, "bbb", (1, 2, 3)), *[Successor("c", b"")] * 3], ""),
     ],
 )
 def test_a_host_has_moved_by_its_start_page_and_most_canaries(

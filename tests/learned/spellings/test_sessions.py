@@ -4,6 +4,7 @@ show."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -179,3 +180,14 @@ def test_what_was_learned_outlasts_a_restart() -> None:
     here.run()
     assert len(here.fetched) - before <= 1, "one in a hundred is looked at"
     assert here.merger.of("h:80").sessions == ["trk"]
+
+
+@pytest.mark.parametrize("piece", ["a1a1a1a1-", "a1a1a1a1/", "a1a1a1a1~", f"{'a1' * 30}-"])
+@pytest.mark.parametrize("length", [2_000, 60_000])
+def test_long_urls_take_no_long_time(piece: str, length: int) -> None:
+    """A page may have thousands of such links."""
+    urls = [f"http://h/{piece * (length // len(piece))}{n}" for n in range(20)]
+    began = time.thread_time()
+    names = [tokens_of(url) for url in urls]
+    assert all(without(url, found) for url, found in zip(urls, names, strict=True))
+    assert time.thread_time() - began < 0.5

@@ -510,6 +510,22 @@ def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path:
     assert lines[3].startswith(f"not new: {H}/find?page=")
 
 
+def tickets(target: str) -> Reply:
+    """Documents, and an error text with a number, all below the menu of page()."""
+    number = int(re.sub(r"\D", "", target) or 0)
+    links = [f"/doc/{n}" for n in range(12)] + [f"/ticket?n={n}" for n in range(200)]
+    if target.startswith("/ticket"):
+        return page("Oops", f"Sorry, it failed as number {number * 7919}. Call the desk.")
+    return page("A page", document(number), *links)
+
+
+def test_an_error_text_is_shown_without_the_menu_that_all_pages_begin_with(
+    backend: LmdbBackend,
+) -> None:
+    (said,) = Walk(tickets, backend).run().traps.alike()
+    assert re.search(r'"(Oops )?Sorry, it failed as number', said), said
+
+
 @pytest.mark.parametrize(
     ("learning", "said"),
     [

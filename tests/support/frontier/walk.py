@@ -67,6 +67,7 @@ class Walk:
             self.fetched.append(target)
             reply = self.site(target)
             page = html.extract(reply.body, lease.url, "text/html")
+            page.mime = "text/html"
             page.status, page.depth = reply.status, lease.entry.depth
             page.from_page = lease.entry.from_page
             if location := dict(reply.headers).get("Location"):

@@ -150,7 +150,7 @@ def _near(body: bytes) -> Near:
 
 
 def _read_head(body: bytes, builder: DocumentBuilder, near: Near) -> None:
-    """Before the rest is parsed, which may take all the time that there is."""
+    """Read the head before the rest is parsed, because that may use up the time limit."""
     end = _HEAD_END.search(body, 0, MAX_HEAD)
     shown: dict[bytes, str] = {}
     for name, value in _SHOWN.findall(body, 0, end.start() if end else MAX_HEAD):
@@ -290,7 +290,7 @@ def _is_html(part: _Message) -> bool:
 
 
 def _is_text(part: _Message, *, is_whole: bool) -> bool:
-    """``is_whole``: it is the mail, or all of it that is text."""
+    """``is_whole``: the part is the mail itself, or all of its text."""
     if part.get_content_maintype() == "multipart":
         return True  # without its parts
     kind = part.get_content_type()
@@ -389,7 +389,8 @@ def _member(part: _Message, number: int, near: Near) -> Iterator[Member]:
 
 
 def _again(inner: _Message, part: _Message) -> bytes:
-    """The bytes of a mail in a mail, which some programs encode though none may (RFC 2046 5.2)."""
+    """The bytes of a mail inside a mail. Some programs encode them, although RFC 2046 5.2 forbids
+    it."""
     try:
         data: bytes = inner.as_bytes()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -447,8 +448,8 @@ def _parse(body: bytes) -> tuple[_Message, Unread | None]:
 
 
 def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
-    """As `_parse` has it; a multipart whose boundary is missing or another one has its parts by the
-    first line that looks like one."""
+    """The result of `_parse`. If the boundary of a multipart is missing or wrong, the first line
+    that looks like a boundary separates its parts."""
     message, fault = _parse(body)
     if message.get_content_maintype() != "multipart" or message.is_multipart():
         return message, fault

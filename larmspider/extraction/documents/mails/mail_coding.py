@@ -51,7 +51,7 @@ def is_base64(data: bytes) -> bool:
 
 
 def from_base64(data: bytes) -> bytes:
-    """All that decodes, whatever stands between and behind."""
+    """All bytes that can be decoded; other characters between and behind them are skipped."""
     if footer := _FOOTER.search(data):
         data = data[: data.rfind(b"\n", 0, footer.start() + 1) + 1] or data
     data = data.translate(None, _NO_BASE64)

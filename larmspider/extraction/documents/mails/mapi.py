@@ -160,7 +160,7 @@ def add_body(message: Properties, url: str, builder: DocumentBuilder) -> None:
 
 def as_mail(message: Properties, to: str, enclosed: Iterable[Member], depth: int) -> bytes:
     """A mail of RFC 5322 with the head and bodies of ``message``, and its attachments. ``depth``
-    tells its boundary from those around it."""
+    makes its boundary differ from the boundaries around it."""
     sender = message.text_of(SENDER, FROM, SENDER_SMTP, SENDER_ADDRESS)
     address = message.text_of(SENDER_SMTP, SENDER_ADDRESS)
     sender = f"{sender} <{address}>" if "@" in address and address != sender else sender

@@ -40,7 +40,7 @@ class _Element(NamedTuple):
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """It has no text but the name of its part."""
+    """The Page of a signed mail or document. Its text is only the name of its part."""
     return Page(url)
 
 

@@ -86,7 +86,8 @@ def _of_opendocument(package: Package) -> Iterator[tuple[str, str]]:
 
 
 def _unwrapped(part: str, data: bytes) -> tuple[str, bytes]:
-    """Name and bytes of the file inside an OLE file; of the file itself if it wraps none."""
+    """Name and bytes of the file that an OLE file wraps; if it wraps none, of the OLE file
+    itself."""
     if data.startswith(SIGNATURE):
         try:
             with opened(data) as file:

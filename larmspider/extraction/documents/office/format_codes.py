@@ -76,7 +76,7 @@ def parsed(section: str) -> Section:
 
 
 def header_text(codes: str) -> str:
-    """The text of a header or footer: fonts and fields are none, sections are apart (ECMA-376-1
+    """The text of a header or footer, without fonts and fields, its sections separated (ECMA-376-1
     18.3.1.46, MS-XLS 2.4.136)."""
     return _HEADER_CODE.sub(_header_code, codes).strip()
 

@@ -87,7 +87,7 @@ def add_text(
     chunk: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Text and links of the part, whose hyperlinks lead to ``targets`` by their ids. ``chunk`` is
-    given the id of each altChunk (17.17.2.1) where that stands."""
+    called with the id of each altChunk (17.17.2.1), at its place."""
     _leave_out(root)
     apart = _take_apart(root)
     _Writer(targets, builder, chunk).read(root)
@@ -315,7 +315,8 @@ class _Field:
 
 
 def _chosen(choices: Any) -> str:
-    """The chosen entry of a list in an old form, which stands nowhere else (17.16.9)."""
+    """The chosen entry of a list in an old form; the document's text does not repeat it
+    (17.16.9)."""
     entries = [one.get(W + "val", "") for one in choices.iterchildren(W + "listEntry")]
     numbers = [one.get(W + "val", "") for one in choices.iterchildren(W + "result", W + "default")]
     at = next(filter(None, numbers), "0")[:9]

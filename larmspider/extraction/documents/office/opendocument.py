@@ -100,7 +100,7 @@ _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 def read(package: Package, builder: DocumentBuilder) -> None:
     archive, faults = package.archive, list[Unread]()
     manifest = package.name("META-INF/manifest.xml")
-    if manifest and b"encryption-data" in archive.read(manifest):
+    if manifest and b"encryption-data" in archive.beginning(manifest):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     if name := package.name("meta.xml"):
         try:
@@ -118,7 +118,7 @@ def read(package: Package, builder: DocumentBuilder) -> None:
             continue
         seen.add(name)
         try:
-            root = _root(archive.read(name))
+            root = _root(archive.beginning(name))
         except Spent:
             raise
         except Unread as unread:
@@ -210,8 +210,8 @@ def _replace(element: Any, text: str) -> None:
 
 
 def _blocks(root: Any, apart: list[Any]) -> Iterator[tuple[Any, str]]:
-    """Outer paragraphs and headings, with their text. Each comes before the elements that were
-    taken out of it; these are appended to ``apart``."""
+    """Outer paragraphs and headings, with their text. Elements that are taken out of a block are
+    appended to ``apart``; the block comes before them."""
     inner = set(_NESTED(root))
     outer = {
         above for one in chain(root.iter(*_APART), inner) for above in one.iterancestors(*_BLOCKS)

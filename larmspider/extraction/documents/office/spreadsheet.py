@@ -62,6 +62,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 def _read(body: bytes, builder: DocumentBuilder) -> None:
     workbook: Workbook | None = None
+    archive: ZipReader | None = None
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
@@ -94,6 +95,8 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
     if workbook is not None:
         workbook.texts.end()
+    if archive is not None:
+        archive.end()
 
 
 def _book(body: bytes) -> bytes:
@@ -113,8 +116,8 @@ def _records(book: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _targets(book: bytes) -> Iterator[str]:
-    """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
-    2.3.7.6). Raises Unread for an encrypted one."""
+    """The targets of the hyperlinks of an xls: URL monikers in HLINK records (MS-XLS 2.4.140,
+    MS-OSHARED 2.3.7.6). Raises Unread for an encrypted file."""
     for kind, content in _records(book):
         if kind == _FILEPASS:
             raise Unread(Outcome.ENCRYPTED, "needs a password")
@@ -171,7 +174,7 @@ def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[s
 
 
 def _shown(cell: Any) -> str:
-    """As a person would type it: 42 for 42.0, 2024-01-31 for a day."""
+    """The value in the form that a person would type: 42 for 42.0, 2024-01-31 for a day."""
     if isinstance(cell, float):
         if cell.is_integer() and abs(cell) < 1e15:
             return str(int(cell))

@@ -41,7 +41,7 @@ def _add_links(section: Any, builder: DocumentBuilder) -> None:
 
 
 def _strings(section: Any, *names: str) -> list[str]:
-    """Values that are words: a number, as of a width, is none."""
+    """Values that are words. A number, such as a width, is not a word."""
     found = (_cells(row) for row in section)
     values = (cells.get(name, "") for cells in found for name in names)
     return [value for value in values if any(map(str.isalpha, value))]

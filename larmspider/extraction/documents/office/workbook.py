@@ -108,8 +108,9 @@ class Workbook:
         return found
 
     def for_calamine(self) -> bytes:
-        """A workbook of the parts that calamine reads, under the names at which it looks. It
-        unpacks a file without limits, and believes what its list says."""
+        """A workbook of the parts that calamine reads, under the names that calamine expects.
+        Calamine gets a copy because it unpacks files without limits and trusts the list in the
+        file."""
         copy, related = io.BytesIO(), list[str]()
         main = self._package.main
         with zipfile.ZipFile(copy, "w") as made:
@@ -133,7 +134,7 @@ class Workbook:
         return copy.getvalue()
 
     def _part(self, name: str) -> bytes:
-        """The bytes of a part, or its first ones; a fault costs this part alone."""
+        """The bytes of a part, or its first bytes. A damaged part does not affect the others."""
         try:
             if not name:
                 raise Unread(Outcome.DAMAGED, "a sheet is missing")

@@ -196,7 +196,7 @@ class _Letters:
         return x < other_x and y == other_y
 
     def is_of_another(self, at: int, other: int) -> bool:
-        """Whether a letter is drawn apart from another one, in the same font."""
+        """Whether a letter is drawn apart from another letter, in the same font."""
         if max(at, other) >= len(self._numbers):
             return False
         number = self._numbers[at]
@@ -222,7 +222,7 @@ def _font(drawn: Any) -> int:
 
 
 def _notes(letters: _Letters, text: str) -> Iterator[int]:
-    """Where a space belongs between words and numbers of notes."""
+    """The places where a space belongs between a word and the number of a note."""
     for last in _END.finditer(text):
         end = last.end()
         start = end - 1
@@ -251,8 +251,7 @@ def _notes(letters: _Letters, text: str) -> Iterator[int]:
 
 
 def _cells(letters: _Letters, text: str) -> Iterator[int]:
-    """Where a cell ends and the next one begins without a gap, because the first cell is cut off
-    there."""
+    """The places where a cell is cut off and the next cell begins without a gap."""
     return (
         at
         for at in map(re.Match.start, _LETTERS.finditer(text))
@@ -261,7 +260,7 @@ def _cells(letters: _Letters, text: str) -> Iterator[int]:
 
 
 def _lost_spaces(letters: _Letters, text: str) -> Iterator[int]:
-    """Where two words stand apart, and PDFium has joined them."""
+    """The places where PDFium has joined two words that are drawn apart."""
     for word in _WORD.finditer(text):
         if word.end() > letters.count or letters.is_turned(word.start()):
             continue
