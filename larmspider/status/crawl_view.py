@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +37,7 @@ from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
 from larmspider.learned.describe import HostRow, host_rows
 from larmspider.learned.factory import politeness_from
+from larmspider.search.gather import AGAIN_SECS
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
@@ -84,6 +86,7 @@ class Source:
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
+        self._open_again = 0.0  # when indexes that did not open are tried again
         self._verdicts: dict[Path, Verdicts] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
@@ -205,11 +208,14 @@ class Source:
         crawl = self.crawl
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
-            if self._searcher is None or self._searcher[0] != seen:
+            known = self._searcher
+            is_due = bool(known and known[1].unopened) and time.monotonic() >= self._open_again
+            if known is None or known[0] != seen or is_due:
                 searcher = crawl.searcher()
                 searcher.count()  # files of the index may be missing
-                self._searcher = (seen, searcher)
-            return self._searcher[1]
+                self._searcher = known = (seen, searcher)
+                self._open_again = time.monotonic() + AGAIN_SECS
+            return known[1]
 
     @property
     def all(self) -> Sequence[Source]:
