@@ -53,7 +53,7 @@ class Waiting(msgspec.Struct, array_like=True):
 
     @property
     def condition(self) -> str:
-        """The observation for which the operator is told of the page."""
+        """The observation that the notice about the page names."""
         return self.told or self.seen
 
     def is_listed(self, now: float) -> bool:
