@@ -265,6 +265,7 @@ WHERE: Mapping[str, Row] = {
     "options.py": row(OWN, _TYPED, "json.loads"),
     "fetch/sites/lookup.py": row(OWN, _TYPED, "tomllib.loads"),
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/config/crawl_edit.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/config/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/config/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/people/principals.py": row(
@@ -281,7 +282,6 @@ WHERE: Mapping[str, Row] = {
         "web server", "an answer of the operator's provider: 2 MB, 10 s", "json.loads"
     ),
     "server/api/client.py": row(OWN, "10 MB, from the operator's own server", "json.loads"),
-    "commands/ctl.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/processes/helper_child.py": row(
         OWN, "messages of our processes", "msgpack.unpackb"
     ),
