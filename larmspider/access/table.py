@@ -21,11 +21,16 @@ length, its checksum and a msgpack list of changes:
     ["m", [name, ...]]                  documents to be written again, as their slots changed
     ["w", [name, ...]]                  documents that were
     ["r", [pattern, ...], [host, ...]]  rules, and hosts that send rights
+    ["i", id, number]                   the table, and how many names of "m" and "w" came before
+
+A slot's number never changes its meaning in a table of one id. A server that has
+documents with slots follows the names of "m" and "w" (plugins/opensearch/rights.py).
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import struct
 import threading
 import zlib
@@ -100,6 +105,7 @@ class AccessTable:
         self.moved: set[str] = set()
         self.patterns: list[str] = []
         self.hosts: list[str] = []
+        self.id, self.moves = "", 0
         self._own: dict[int, int] = {}
         self._match: Callable[[str], int | None] = lambda _url: None
         self._sent = Sent()
@@ -162,8 +168,12 @@ class AccessTable:
                     self._own[key] = number
         elif kind == "m":
             self.moved.update(told[0])
+            self.moves += len(told[0])
         elif kind == "w":
             self.moved.difference_update(told[0])
+            self.moves += len(told[0])
+        elif kind == "i":
+            self.id, self.moves = told
         elif kind == "r":
             self.patterns, self.hosts = told
             self._match = matcher(self.patterns)
@@ -222,6 +232,10 @@ class AccessWriter(AccessTable):
         self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
         self._next_folder = max(FOLDERS, *self.slots) + 1
         self._moved_before = set(self.moved)  # as the file has them
+        self._touched = set[str]()  # that have moved since, also those that were written again
+        if not self.id:
+            self.id = secrets.token_hex(8)
+            self._changes.append(["i", self.id, self.moves])
         self.tidy()
 
     def tidy(self) -> None:
@@ -248,8 +262,10 @@ class AccessWriter(AccessTable):
         replace_file(self.path, _packed(self._everything()))
         found = self.path.stat()
         self._file, self._read_to = (found.st_dev, found.st_ino), found.st_size
+        self.moves += len(self.moved)
 
     def _everything(self) -> Iterator[list[Any]]:
+        yield ["i", self.id, self.moves]
         yield from (["l", number, one.pack()] for number, one in self.lists.items() if number)
         yield from (["s", number, *one] for number, one in self.slots.items() if number)
         yield from _slots(self._own)
@@ -279,7 +295,7 @@ class AccessWriter(AccessTable):
     def _moves(self, name: str, before: int | None) -> bool:
         if self.slot_of(name) == before:
             return False
-        self.moved.add(name)
+        self.mark_moved([name])
         return True
 
     def written(self, names: Collection[str]) -> None:
@@ -423,7 +439,9 @@ class AccessWriter(AccessTable):
     def mark_moved(self, names: Iterable[str]) -> None:
         """Have these documents written again."""
         with self._writing:
-            self.moved.update(names)
+            found = set(names)
+            self.moved |= found
+            self._touched |= found
 
     # on the disk
 
@@ -431,11 +449,12 @@ class AccessWriter(AccessTable):
         """Write the changes; they are on the disk on return. Raises CrawlDirError."""
         with self._writing:
             # a crash may leave the first records alone: moved documents come before their slots
+            moving, written = self._touched, (self._moved_before | self._touched) - self.moved
             changes = [
-                *_names("m", self.moved - self._moved_before),
+                *_names("m", moving),
                 *self._changes,
                 *_slots(self._given),
-                *_names("w", self._moved_before - self.moved),
+                *_names("w", written),
             ]
             if not changes:
                 return
@@ -455,7 +474,8 @@ class AccessWriter(AccessTable):
             self._file = found.st_dev, found.st_ino
             self._read_to += len(records)
             self._changes, self._given = [], {}
-            self._moved_before = set(self.moved)
+            self._moved_before, self._touched = set(self.moved), set()
+            self.moves += len(moving) + len(written)
 
     def _unwritable(self, error: OSError) -> CrawlDirError:
         return CrawlDirError(f"{self.path}: cannot write access lists: {error.strerror or error}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import program
+from larmspider.access.lists import AUTHENTICATED, EVERYONE, principal_of
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.fill import Fill, check_receiver, has_letters, stored_items, unfinished
 from larmspider.crawl.reader import check_bodies
@@ -31,9 +32,11 @@ from larmspider.pipelines.outbox.spool import (
     standings,
 )
 from larmspider.redaction import keep_secrets_of
+from larmspider.web.readers import Readers
 from larmspider.workdir.directory import locked
 from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import LOCK, components
+from larmspider.workdir.restricted import restricted_hosts
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -81,6 +84,12 @@ class Command(LarmCommand):
             action="store_true",
             help="let OpenSearch copy its documents into a new index with the current mapping",
         )
+        parser.add_argument(
+            "--seen-by",
+            metavar="WHO",
+            help="print the filter that OpenSearch needs in each query of a reader, such as"
+            " user:anna,group:hr, as JSON",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
@@ -90,11 +99,15 @@ class Command(LarmCommand):
             "--fill": opts.fill is not None,
             "--retry-dead": opts.retry_dead is not None,
             "--reindex": opts.reindex,
+            "--seen-by": opts.seen_by is not None,
         }
         if len(given := [name for name, is_given in chosen.items() if is_given]) > 1:
             raise ConfigError(f"{' and '.join(given)}: expected one of them")
         if opts.reindex:
             self._reindex()
+            return
+        if opts.seen_by is not None:
+            self._print_filter(opts.seen_by)
             return
         if opts.fill is not None:
             self._send_again(self._named("--fill", opts.fill), FILL, opts)
@@ -223,6 +236,20 @@ class Command(LarmCommand):
                     print(printable(f"{one.__name__}: {done}"))
             finally:
                 receiver.close()
+
+    def _print_filter(self, who: str) -> None:
+        """Raises ConfigError, CrawlDirError."""
+        assert self.settings is not None
+        named = frozenset(principal_of(one) for one in who.split(",") if one.strip())
+        named |= {EVERYONE, AUTHENTICATED} if named - {EVERYONE} else {EVERYONE}
+        groups = [one.removeprefix("group:") for one in named if one.startswith("group:")]
+        crawls = [part.path for part in self.open_crawl().parts]
+        restricted = restricted_hosts(crawls, self.settings)
+        access = Readers.from_settings(self.settings).access(restricted, groups, named)
+        found = (one.seen_by(crawls, access) for one in self._receivers())
+        if (query := next(filter(None, found), None)) is None:
+            raise ConfigError("--seen-by: no receiver of this crawl knows access lists")
+        print_json(query)
 
     def _send(self, crawl: Path) -> None:
         """Send until nothing is left, or nothing more can be sent. Raises ConfigError."""

@@ -64,8 +64,7 @@ class Command(LarmCommand):
                 users.set_password(name, password)
                 done = f"the sessions of {name} have ended; the password is"
             case ["delete", name]:
-                users.remove(name)
-                tokens.remove_of(name)
+                users.remove(name, tokens.remove_of)
                 done = f"{name} is deleted, with all tokens and sessions"
             case _:
                 raise ConfigError(

@@ -66,6 +66,7 @@ _LEFT_OUT = (
     "lock", "*.lock", "lock.mdb", "*.sock", "*.new", "*.part",
     "web.token*", "web.json*",  # the token of operators, and where a process serves pages
     SEAL,  # written for the copies
+    "slots.json",  # OpenSearch has later slots: without the file no reader's filter names them
 )  # fmt: skip
 _FOLDERS_LEFT_OUT = ("logs.idx", "index.new", "index.old", "*.new")
 """Made again when they are needed."""

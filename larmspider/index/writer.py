@@ -356,8 +356,6 @@ class IndexWriter:
                         self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
-                if self._refused is None:
-                    self.access.tidy()
                 self.anchors.close(tidy=not hurry())
                 self._share()
             if not hurry():
@@ -522,6 +520,7 @@ class IndexWriter:
         with self._errors_named():
             self._waiting.committed()
             self.access.written(written)
+            self.access.flush()
 
     def _moved(self) -> list[str]:
         """The documents in the index whose slot of the access lists has changed."""

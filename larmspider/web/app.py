@@ -44,6 +44,7 @@ from larmspider.web.site import (
     may_search,
     may_still_read,
     needs_proof,
+    prepare,
     proof_of,
     web_request,
 )
@@ -249,6 +250,7 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         if proof_of(request).identity is not None:
             raise HttpError("You may not see this page.", 403)
         raise HttpError("Sign in with the token first.", 401)
+    await prepare(request)
     return await handler(request)
 
 

@@ -36,8 +36,12 @@ class People:
     def ways(self) -> Sequence[Way]:
         return ()
 
+    async def prepare(self, principals: Collection[str]) -> None:
+        """Look up what `expanded` needs. Raises HttpError."""
+
     def expanded(self, principals: Collection[str]) -> frozenset[str]:
-        """The principals with other names of the same person, and with the groups of groups."""
+        """The principals with other names of the same person, and with the groups of groups. Looks
+        nothing up."""
         return frozenset(principals)
 
     def allows(self, scope: str, path: str) -> bool:

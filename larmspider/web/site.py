@@ -171,16 +171,26 @@ def web_request(request: web.Request) -> WebRequest:
 
 def reader_of(request: web.Request) -> Reader:
     """The person who asks: by the session or token, else as a trusted proxy says."""
-    site, proof = request.app[SITE], proof_of(request)
-    identity, said = proof.identity, site.readers.said_of(request)
-    principals = said.principals if said is not None else frozenset()
+    site, identity = request.app[SITE], proof_of(request).identity
+    said = site.readers.said_of(request)
     name = said.name if said is not None else ""
-    if identity is not None and identity.principals:
-        principals = identity.principals
+    principals = _principals_of(identity, said)
     found = all_of(site.people.expanded(principals), signed_in=bool(identity or said))
     if identity is None:
         return Reader(name, principals=found)
     return Reader(identity.name, identity.role, found)
+
+
+async def prepare(request: web.Request) -> None:
+    """Look up the names of the person who asks, before `reader_of`. Raises HttpError."""
+    site, identity = request.app[SITE], proof_of(request).identity
+    await site.people.prepare(_principals_of(identity, site.readers.said_of(request)))
+
+
+def _principals_of(identity: Identity | None, said: Reader | None) -> frozenset[str]:
+    if identity is not None and identity.principals:
+        return identity.principals
+    return frozenset() if said is None else said.principals
 
 
 def may_read(request: web.Request) -> bool:

@@ -296,6 +296,7 @@ def test_no_command_reads_a_directory_without_a_crawl(name: str, tmp_path: Path)
         ["compact"], ["control"], ["control", "pause"], ["deletes"], ["explain", url], ["export"],
         ["hosts"], ["links", url], ["links", "--broken"], ["merge", "made"], ["outbox"],
         ["outbox", "--fill", "SqlReceiver"], ["outbox", "--retry-dead"], ["page", url],
+        ["outbox", "--seen-by", "anna"],
         ["reindex"], ["remove", "--yes", url], ["report"], ["search", "x"], ["serve"], ["traps"],
         ["verify"], ["verify", "--repair"],
     ):  # fmt: skip

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
 from larmspider.errors import ConfigError
+from larmspider.server import kept_list
 from larmspider.server.api.api import BASE
 from larmspider.server.people import users as users_module
 from larmspider.server.people.tokens import TokenStore
@@ -142,6 +143,37 @@ def test_a_session_ends_with_role_password_and_user(console: Console) -> None:
     anna = Person(console, "anna")
     assert anna.post("/logout").status == 303
     assert anna.get("/account").status == 303
+
+
+def test_a_kill_while_a_user_is_deleted_leaves_no_token(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else another user of the same name would have it."""
+    console.users.add("anna", "operator", PASSWORD)
+    token = console.tokens.make("annas", "operate", user="anna")
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert console.ask(f"{BASE}/crawls", headers=bearer).status == 200
+    with monkeypatch.context() as patched:
+        patched.setattr(kept_list, "replace_file", killed_after(kept_list.replace_file, 1))
+        with pytest.raises(KeyboardInterrupt):
+            console.users.remove("anna", console.tokens.remove_of)
+    assert [one.name for one in console.tokens.all() if one.user == "anna"] == []
+    with suppress(ConfigError):
+        console.users.remove("anna")
+    console.users.add("anna", "operator", PASSWORD)
+    assert console.ask(f"{BASE}/crawls", headers=bearer).status == 401
+
+
+def killed_after(act: Callable[..., Any], times: int) -> Callable[..., Any]:
+    """``act``, which is killed before it is called once more."""
+    left = iter(range(times))
+
+    def acting(*given: Any, **named: Any) -> Any:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return act(*given, **named)
+
+    return acting
 
 
 def test_users_in_the_browser(console: Console) -> None:

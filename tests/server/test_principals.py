@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import grp
 import json
 import os
 import pwd
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,14 @@ from typing import Any
 
 import pytest
 
-from larmspider.errors import ConfigError
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
+from larmspider.errors import ConfigError, HttpError
 from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.server.api.api import BASE
+from larmspider.server.people import principals
 from larmspider.server.people.principals import PrincipalTable
 from tests.server.test_app import SEEDS, Console
 from tests.server.test_people import Person
@@ -104,6 +109,40 @@ def test_users_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(asked) == ["anna", "bob", "root"]
 
 
+def test_a_slow_machine_holds_up_no_other_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its names are looked up in threads, for 10 s at most; without them nothing is answered."""
+    answers = threading.Event()
+
+    def user(name: str) -> Any:
+        assert threading.current_thread() is not threading.main_thread()
+        answers.wait(60)
+        return SimpleNamespace(pw_uid=1007, pw_gid=100)
+
+    monkeypatch.setattr(pwd, "getpwnam", user)
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name="users"))
+    monkeypatch.setattr(principals, "LOOK_UP_SECS", 0.05)
+    found = table(tmp_path, "posix = true")
+
+    async def run() -> frozenset[str]:
+        await found.prepare({"group:it"})
+        for _ in range(2):
+            with pytest.raises(HttpError) as raised:
+                await found.prepare({"user:anna"})
+            assert raised.value.status == 503
+        unknown = set[str]()
+        assert found.expanded({"user:anna"}, unknown) == {"user:anna"}
+        assert unknown == {"anna"}
+        answers.set()
+        monkeypatch.setattr(principals, "LOOK_UP_SECS", 60.0)
+        await found.prepare({"user:anna"})
+        return found.expanded({"user:anna"}, unknown := set())
+
+    assert asyncio.run(run()) == {"user:anna", "uid:1007", "gid:100", "group:users"}
+
+
 def test_many_groups_take_little_time(tmp_path: Path) -> None:
     """500 groups of a table with 50,000 names are expanded in less than 3 ms."""
     names = ", ".join(f'["group:g{n}", "gid:{n}"]' for n in range(25_000))
@@ -172,3 +211,47 @@ def test_see_as_another_person(tmp_path: Path) -> None:
         assert "\tada\t127.0.0.1\tsee as\tanna: a user of this server; authenticated, " in log
         assert "\tsee as\tnobody: no source knows this person; " in log
         assert "Gehalt" not in log
+
+
+def test_a_person_who_has_signed_in_finds_the_own_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name, by the numbers that this machine has for the name, and by the machine's groups;
+    in the browser and by a token."""
+    numbers = {"anna": 1007, "ben": 1008}
+    monkeypatch.setattr(
+        pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=numbers[name], pw_gid=2000)
+    )
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid, numbers[name] + 1_000])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name=f"g{gid}"))
+    lists = {
+        "by-name": "user:anna", "by-number": "uid:1007", "by-group": "group:g2007",
+        "by-gid": "gid:2008", "of-ben": "user:ben", "of-both": "gid:2000",
+        "signed": "authenticated",
+    }  # fmt: skip
+    with Console(tmp_path) as console:
+        console.ask(
+            f"{BASE}/crawls", "POST", {"name": "wiki", "crawl": SEEDS}, console.token("operate")
+        )
+        folder = tmp_path / "data" / "wiki"
+        indexed(folder)
+        with IndexWriter(folder / "index") as index:
+            for name, principal in lists.items():
+                url = f"http://wiki.example/{name}"
+                index.access.give(url, Rights(AccessList.simple([principal])))
+                index.add(Page(url, text="canteen", title=name, mime="text/html"))
+        (tmp_path / "principals.toml").write_text("posix = true")
+        for name, found in (
+            ("anna", ["by-group", "by-name", "by-number", "of-both", "public", "signed"]),
+            ("ben", ["by-gid", "of-ben", "of-both", "public", "signed"]),
+        ):
+            console.users.add(name, "reader", "correct horse")
+            answers = [
+                Person(console, name).get("/search?q=canteen&format=json"),
+                console.ask(f"{BASE}/search?q=canteen", headers={
+                    "Authorization": f"Bearer {console.tokens.make(name, 'search', user=name)}"
+                }),
+            ]  # fmt: skip
+            for answer in answers:
+                assert answer.status == 200, answer.text
+                assert sorted(hit["title"] for hit in answer.json["hits"]) == found

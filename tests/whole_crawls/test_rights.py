@@ -8,9 +8,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 
@@ -21,8 +24,10 @@ from larmspider.urls.file_urls import path_of, url_of
 from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
 from larmspider.web.request import WebRequest
+from tests.recovery.test_killed_outbox import MODULE, OPENSEARCH
 from tests.support.access import PEOPLE, Person, acl, kernel_reads, reader_of
 from tests.support.crawling import FAST, Ran, scrapy
+from tests.support.servers.opensearch.shared import SharedNode
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.web.serving import TOKEN, Served
 
@@ -78,6 +83,7 @@ class Intranet:
         self.sent = dict(SENT)
         self.rules = dict(RULES)
         self.silent: set[str] = set()
+        self.module = "larmspider.settings"
         for name in FOLDERS:
             (self.share / name).mkdir(parents=True)
         self.share.chmod(0o755)
@@ -127,7 +133,10 @@ class Intranet:
         words = [f"-s{name}={value}" for name, value in settings.items()]
         words += [part for name, value in more.items() for part in ("-a", f"{name}={value}")]
         start = f"file://{self.share} {self.server.url()}"
-        ran = scrapy("crawl", "intranet", "-a", f"start={start}", *words, cwd=self.folder)
+        ran = scrapy(
+            "crawl", "intranet", "-a", f"start={start}", *words, cwd=self.folder,
+            settings_module=self.module,
+        )  # fmt: skip
         assert ran.status == 0, ran.err[-3000:]
         return ran
 
@@ -153,8 +162,8 @@ def _canary(name: str) -> str:
     return "canary" + "".join(one for one in name if one.isalnum())
 
 
-@pytest.fixture(scope="module")
-def intranet() -> Iterator[Intranet]:
+@contextmanager
+def served() -> Iterator[Intranet]:
     folder = Path(tempfile.mkdtemp(prefix="rights-", dir="/tmp"))
     folder.chmod(0o755)
     try:
@@ -163,6 +172,12 @@ def intranet() -> Iterator[Intranet]:
             yield found
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def intranet() -> Iterator[Intranet]:
+    with served() as found:
+        yield found
 
 
 def check(intranet: Intranet, people: tuple[Person, ...] = PEOPLE) -> int:
@@ -202,9 +217,8 @@ def test_everybody_finds_what_the_source_lets_open(intranet: Intranet) -> None:
     assert check(intranet) == 8 * 56
 
 
-def test_changes_of_rights_count_after_one_run(intranet: Intranet) -> None:
-    if not (intranet.folder / "crawl").exists():
-        intranet.crawl()
+def change_rights(intranet: Intranet) -> None:
+    """In 13 ways."""
     share = intranet.share
     (share / "open/all.txt").chmod(0o600)  # taken away from others
     (share / "open/owner.txt").chmod(0o644)  # and given
@@ -220,6 +234,12 @@ def test_changes_of_rights_count_after_one_run(intranet: Intranet) -> None:
     intranet.silent.add("/cms/2")  # the server says nothing any more
     intranet.rules["/pay/*"] = ["group:2002"]
     intranet.rules["/free/*"] = ["user:owner"]  # everybody's before
+
+
+def test_changes_of_rights_count_after_one_run(intranet: Intranet) -> None:
+    if not (intranet.folder / "crawl").exists():
+        intranet.crawl()
+    change_rights(intranet)
     ran = intranet.crawl(refresh="all")
     assert "Rights: looked at 20 files" in ran.err
     assert check(intranet) == 8 * 56
@@ -231,6 +251,50 @@ def test_changes_of_rights_count_after_one_run(intranet: Intranet) -> None:
         files = {hit.url for hit in seen.search(SearchRequest("harbour", 100)).hits
                  if hit.url.startswith("file:")}  # fmt: skip
         assert files == intranet.opens(person, sorted(files))
+
+
+def test_opensearch_shows_the_same_by_the_filter_for_a_person(
+    opensearch: SharedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after the changes. Also counts, hosts and link texts are of the person's own."""
+    monkeypatch.setenv("TEST_RECEIVERS", OPENSEARCH)
+    name = f"test-{uuid4().hex}"
+    monkeypatch.setenv("LARM_OPENSEARCH_URL", opensearch.url(name))
+    with served() as intranet:
+        intranet.module = MODULE
+        intranet.crawl()
+        assert check_opensearch(intranet, opensearch, name) == 8 * 56
+        change_rights(intranet)
+        intranet.crawl(refresh="all")
+        assert check_opensearch(intranet, opensearch, name) == 8 * 56
+
+
+def check_opensearch(intranet: Intranet, opensearch: SharedNode, name: str) -> int:
+    words = {"match": {"exact": "harbour"}}
+    opensearch.ask("POST", f"/{name}/_refresh")
+    every = urls_in(opensearch.ask("POST", f"/{name}/_search", {"query": words, "size": 100}))
+    assert len(every) == len(FILES) + len(SENT) + len(BY_RULE)
+    for person in PEOPLE:
+        who = ",".join(sorted(principals(person)))
+        ran = scrapy("outbox", "--seen-by", who, cwd=intranet.folder, settings_module=MODULE)
+        assert ran.status == 0, ran.err
+        query = {"bool": {"must": [words], "filter": [ran.json]}}
+        kinds = {"kinds": {"terms": {"field": "kind"}}}
+        asked = {"query": query, "size": 100, "aggs": kinds}
+        found = opensearch.ask("POST", f"/{name}/_search", asked)
+        expected = intranet.opens(person, every)
+        assert {*urls_in(found)} == expected, person
+        assert found["hits"]["total"]["value"] == len(expected)
+        counts = found["aggregations"]["kinds"]["buckets"]
+        assert sum(one["doc_count"] for one in counts) == len(expected)
+        told = json.dumps(found).replace(url_of(os.fsencode(intranet.share)), "")
+        for url in every:
+            assert (_canary(_name(intranet, url)) in told) == (url in expected), (person, url)
+    return len(PEOPLE) * len(every)
+
+
+def urls_in(answer: Any) -> list[str]:
+    return [hit["_source"]["page"]["url"] for hit in answer["hits"]["hits"]]
 
 
 def test_no_route_shows_a_word_of_a_hidden_document(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from larmspider.index.access import Access
     from larmspider.options import Settings
 
 
@@ -172,6 +173,21 @@ class Receiver(OutboxStore):
 
     def catch_up(self) -> None:
         """Write some of the documents that are ``left`` at the end of a crawl. Raises as send()."""
+
+    def behind(self) -> int:
+        """Documents whose access lists have changed since they were sent, as far as the crawl's
+        directory says. Raises CrawlDirError, OSError."""
+        return 0
+
+    def renew_access(self) -> None:
+        """Write some of the documents that are `behind`. Raises as send()."""
+
+    @classmethod
+    def seen_by(cls, crawls: Sequence[Path], access: Access) -> dict[str, Any]:
+        """The part of a query to this server that leaves out the documents that ``access`` hides,
+        for `scrapy outbox --seen-by`; {} for a server without access lists. Raises
+        CrawlDirError."""
+        return {}
 
     def reindex(self) -> str:
         """Rebuild the receiver's index, for `scrapy outbox --reindex`. Returns the result in words;

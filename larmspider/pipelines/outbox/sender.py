@@ -178,19 +178,28 @@ class Sender:
     def catch_up(self) -> None:
         """Let the receiver write its remaining data. Raises StoppedError."""
         while self.cursor.left:
-            try:
-                self._connect()
-                with self._at_most(BATCH_SECS):
-                    self.receiver.catch_up()
-            except (AwayError, RefusedError, BatchError) as error:
-                self.failed(str(error), getattr(error, "secs", 0.0))
-            except BaseException as error:
-                if not (isinstance(error, Exception) or is_panic(error)):
-                    raise
-                self.failed(in_words(error))
-            else:
-                self._failures = 0
-                self._note_left()
+            self._attempt(self.receiver.catch_up)
+
+    def renew_access(self) -> None:
+        """Let the receiver write documents whose access lists have changed. Raises StoppedError,
+        CrawlDirError, OSError."""
+        while self.receiver.behind():
+            self._attempt(self.receiver.renew_access)
+
+    def _attempt(self, act: Callable[[], object]) -> None:
+        try:
+            self._connect()
+            with self._at_most(BATCH_SECS):
+                act()
+        except (AwayError, RefusedError, BatchError) as error:
+            self.failed(str(error), getattr(error, "secs", 0.0))
+        except BaseException as error:
+            if not (isinstance(error, Exception) or is_panic(error)):
+                raise
+            self.failed(in_words(error))
+        else:
+            self._failures = 0
+            self._note_left()
 
     def _batches(self, entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         batch: list[Entry] = []
@@ -317,6 +326,8 @@ class _Input(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.committed = 0
+        self.told = False
+        """Whether the crawl has had a checkpoint since `more_than` ended."""
         self.finishing = False
         self.ended = False
         self.changed = threading.Condition()
@@ -329,6 +340,7 @@ class _Input(threading.Thread):
                     self.finishing = True
                 else:
                     self.committed = message[0]
+                self.told = True
                 self.changed.notify_all()
         with self.changed:
             self.ended = True
@@ -341,16 +353,18 @@ class _Input(threading.Thread):
             return not self.ended
 
     def more_than(self, cursor: Cursor) -> bool:
-        """Wait until more is committed, or something is left at the end; False when the input
-        ended."""
+        """Wait until the crawl has had a checkpoint, more is committed, or something is left at the
+        end; False when the input ended."""
         with self.changed:
             self.changed.wait_for(
                 lambda: (
                     self.ended
+                    or self.told
                     or self.committed > cursor.offset
                     or bool(self.finishing and cursor.left)
                 )
             )
+            self.told = False
             return not self.ended
 
 
@@ -419,6 +433,7 @@ def main() -> None:
         while commands.more_than(sender.cursor):
             try:
                 sender.send_up_to(commands.committed)
+                sender.renew_access()
                 if commands.finishing:
                     sender.catch_up()
             except (CrawlDirError, OSError) as error:

@@ -25,10 +25,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
+import msgspec
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
+from msgspec import Struct
 
 from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import printable
@@ -52,8 +54,12 @@ KNOWN_SECS = 3_600.0
 """Metadata and keys are fetched again after this time."""
 KEYS_AGAIN_SECS = 10.0
 """Keys are fetched at most this often for a signature that none of them made."""
-PENDING_SECS, MAX_PENDING = 600.0, 1_000
-"""Sign-ins that have begun: how long they may take, and how many there are at a time."""
+PENDING_SECS = 600.0
+"""How long a sign-in may take."""
+MAX_TARGET = 1_000
+"""Characters of the page that is wanted; browsers take 4,096 bytes of a cookie."""
+MAX_ENDED = 10_000
+"""Sign-ins that have ended and are remembered, so that none ends twice."""
 CALLBACK = "/oidc/callback"
 _REGISTRY = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
 _REGISTRY.max_payload_length = MAX_TOKEN
@@ -79,11 +85,13 @@ class Person(NamedTuple):
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+class _Pending(Struct, frozen=True):
+    """A sign-in that has begun. The browser keeps it in a signed cookie: sign-ins that others begin
+    take no room here."""
+
+    state: str
     nonce: str
     verifier: str
-    cookie: str
     origin: str
     target: str
     ends: float
@@ -103,7 +111,8 @@ class OidcProvider:
     def __init__(self, settings: Oidc, secret: str, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.name = settings, settings.name
         self._secret, self._clock = secret, clock
-        self._pending: OrderedDict[str, _Pending] = OrderedDict()
+        self._key = secrets.token_bytes(32)
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self._known: _Known | None = None
         self._keys: KeySet | None = None
         self._keys_at = 0.0
@@ -118,13 +127,10 @@ class OidcProvider:
     async def begin(self, origin: str, target: str) -> Begun:
         """Raises HttpError while the provider is away."""
         values = await self._metadata()
-        now = self._clock()
-        while self._pending and (
-            len(self._pending) >= MAX_PENDING or next(iter(self._pending.values())).ends < now
-        ):
-            self._pending.popitem(last=False)
-        state, nonce, verifier, cookie = (secrets.token_urlsafe(32) for _ in range(4))
-        self._pending[state] = _Pending(nonce, verifier, cookie, origin, target, now + PENDING_SECS)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        target = target if len(target) <= MAX_TARGET else "/"
+        ends = self._clock() + PENDING_SECS
+        cookie = self._signed(_Pending(state, nonce, verifier, origin, target, ends))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
         query = urlencode({
             "response_type": "code", "client_id": self.settings.client_id,
@@ -137,14 +143,18 @@ class OidcProvider:
 
     async def finish(self, query: Mapping[str, str], cookie: str, origin: str) -> Person:
         """The person whom the provider has sent back. Raises HttpError."""
-        pending = self._pending.pop(query.get("state", ""), None)
+        pending = self._in_cookie(cookie)
         if (
             pending is None
             or pending.ends < self._clock()
             or pending.origin != origin
-            or not hmac.compare_digest(pending.cookie.encode(), cookie.encode("utf-8", "replace"))
+            or pending.state != query.get("state")
+            or pending.state in self._ended
         ):
             raise self._refused("it was started in another browser, or too long ago", 400)
+        self._ended[pending.state] = None
+        while len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
         if "error" in query:
             raise self._refused(printable(query["error"][:100]), 403)
         # RFC 9207: an answer of another provider that this browser was sent to
@@ -163,6 +173,20 @@ class OidcProvider:
         name, principals = self._named(more)
         session = Provider(str(claims.get("sid", "")), str(claims["sub"]), token)
         return Person(name, principals, session, pending.target)
+
+    def _signed(self, pending: _Pending) -> str:
+        content = base64.urlsafe_b64encode(msgspec.json.encode(pending))
+        return f"{content.decode()}.{self._signature(content)}"
+
+    def _signature(self, content: bytes) -> str:
+        return hmac.new(self._key, content, hashlib.sha256).hexdigest()
+
+    def _in_cookie(self, cookie: str) -> _Pending | None:
+        """The sign-in that this server has put into a cookie; None for any other cookie."""
+        content, _, signature = cookie.encode("utf-8", "replace").partition(b".")
+        if not hmac.compare_digest(self._signature(content).encode(), signature):
+            return None
+        return msgspec.json.decode(base64.urlsafe_b64decode(content), type=_Pending)
 
     async def end_url(self, token: str, origin: str) -> str:
         """The URL at which the provider ends its session; "" if it has none, or is away."""

@@ -4,13 +4,13 @@
     page = page_of(entry)                              # None: no reader finds it
     for name, document in maker.documents(page, links, stamp): ...
 
-OpenSearch searches the fields that Tantivy does, cut into the same words (index.json). From three
+OpenSearch searches the fields that Tantivy does, cut into the same words (index.json). From four
 others, `STORED`, the whole document can be made again: ``page`` has the fields of an `IndexedPage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from math import log2
@@ -33,7 +33,7 @@ from larmspider.pipelines.outbox.spool import PAGE_FIELDS, Entry
 
 _KEPT = tuple(name for name in PAGE_FIELDS if name in Page.__slots__)
 _TIMES = ("fetched", "modified")
-STORED = ("page", "link_texts", "stored")
+STORED = ("page", "link_texts", "stored", "slot")
 
 
 def key_of(entry: Entry) -> str:
@@ -80,14 +80,17 @@ class DocumentMaker:
         self._stems = Stems(stemmer)
 
     def documents(
-        self, page: IndexedPage, links: LinkTexts, stamp: int
+        self, page: IndexedPage, links: LinkTexts, stamp: int, slot: Sequence[str]
     ) -> Iterator[tuple[str, bytes]]:
-        """Key and JSON of the document of a page, then of each document in it."""
-        yield page.key, self._document(page, links, stamp)
+        """Key and JSON of the document of a page, then of each document in it. ``slot``: its terms
+        (rights.py); without them only operators find the documents."""
+        yield page.key, self._document(page, links, stamp, slot)
         for part in page.parts or ():
-            yield part.key, self._document(part, NO_LINKS, stamp)
+            yield part.key, self._document(part, NO_LINKS, stamp, slot)
 
-    def _document(self, page: IndexedPage, links: LinkTexts, stamp: int) -> bytes:
+    def _document(
+        self, page: IndexedPage, links: LinkTexts, stamp: int, slot: Sequence[str]
+    ) -> bytes:
         page = with_likeness(page, links)
         fields = searched_fields(page, links, self._stems)
         # our own index finds other forms of English words in its dictionary; here there is none
@@ -98,6 +101,7 @@ class DocumentMaker:
         fields["page"] = page.fields()
         fields["link_texts"] = {"texts": links.texts, "number": links.number}
         fields["stored"] = stamp
+        fields["slot"] = slot
         try:
             return msgspec.json.encode(fields)
         except UnicodeEncodeError:  # a lone surrogate

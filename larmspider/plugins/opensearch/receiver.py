@@ -9,6 +9,9 @@ nothing.
 
 Links to a page come before and after the page. A table in the outbox has their texts (links.py). A
 document is written again when its link texts have doubled, and once more at the end of the crawl.
+
+A document has the number of its access list (rights.py). It is written again when it gets another
+list; a list that changes is one row of the table beside our own index.
 """
 
 from __future__ import annotations
@@ -28,8 +31,10 @@ from w3lib.http import basic_auth_header
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.texts.simhasher import Simhasher
+from larmspider.index.access import Access
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.likeness import Comparison
+from larmspider.index.link_access import LinkAccess
 from larmspider.index.schema import STEMMERS
 from larmspider.pipelines.outbox.receiver import (
     AwayError,
@@ -45,7 +50,7 @@ from larmspider.pipelines.outbox.replies import (
     read_reply,
     reply_within,
 )
-from larmspider.pipelines.outbox.spool import Entry, outbox_of
+from larmspider.pipelines.outbox.spool import FOLDER, Entry, outbox_of
 from larmspider.plugins.opensearch.documents import (
     STORED,
     DocumentMaker,
@@ -55,6 +60,7 @@ from larmspider.plugins.opensearch.documents import (
     page_of,
 )
 from larmspider.plugins.opensearch.links import open_links
+from larmspider.plugins.opensearch.rights import SentRights, filter_for
 from larmspider.redaction import keep_secrets_of, told
 
 if TYPE_CHECKING:
@@ -68,7 +74,7 @@ BULK_BYTES = 5_000_000
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
 """Documents that are written again after a batch, as their link texts have doubled: 20, or 1 in 20
 documents of the batch."""
-_ROUND = 500  # documents of one catch_up()
+_ROUND = 500  # documents of one catch_up(), or of one renew_access()
 _READ = 32  # documents that are read together
 _READ_BYTES = 64_000_000
 _PARTS_OF = 200  # pages of one query; OpenSearch takes 1,024 clauses
@@ -76,6 +82,7 @@ _SCROLL = "10m"
 _SHARDS_SECS = 20
 """How long the server waits for a shard that is away, before it says so."""
 TIMEOUT_SECS = 60
+EVERY: Mapping[str, Any] = {"match_all": {}}
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -165,13 +172,22 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
     return found
 
 
-def _take_in(table: AnchorTable, entries: Sequence[Entry]) -> None:
-    """Add the link texts that pages give, and moves."""
+def _take_in(table: AnchorTable, entries: Sequence[Entry], access: LinkAccess) -> None:
+    """Add the link texts that pages give, and moves. Hosts are already judged (facts.py)."""
     for entry in entries:
-        if successor := entry.page.get("successor"):
-            table.move(key_of(entry), successor)
+        key, successor = key_of(entry), entry.page.get("successor")
+        if successor and access.moves(key, successor):
+            table.move(key, successor)
         given = (entry.page.get("index") or {}).get("given", ())
-        table.add(key_of(entry), [(name, text) for name, text in given])
+        hidden = access.slot_of(key) is not None
+        table.add(
+            key, [(name, text) for name, text in given if not hidden or access.keeps(key, name)]
+        )
+
+
+def _links_of(outbox: Path, receiver: type[Receiver]) -> Path:
+    """The folder of the link texts, and of the state of the access lists."""
+    return outbox / "links" / receiver.__name__
 
 
 def _stemmer_name(stemmer: str) -> str:
@@ -225,6 +241,7 @@ class OpenSearchReceiver(Receiver):
         self._maker = DocumentMaker(stemmer)
         self._simhasher: Simhasher | None = None
         self._begun: Path | None = None
+        self._rights: SentRights | None = None
         self._again = False
         """Whether versions are sent that the crawl's own sender may have sent before."""
 
@@ -235,7 +252,14 @@ class OpenSearchReceiver(Receiver):
 
     def begin(self, spool: Path) -> None:
         outbox = outbox_of(spool)
-        self._begun, self._again = outbox / "links" / type(self).__name__, spool != outbox
+        self._begun, self._again = _links_of(outbox, type(self)), spool != outbox
+        self._rights = SentRights(outbox.parent, self._begun)
+
+    @property
+    def rights(self) -> SentRights:
+        """The access lists, once begin() was called."""
+        assert self._rights is not None
+        return self._rights
 
     @property
     def _links(self) -> Path:
@@ -327,20 +351,25 @@ class OpenSearchReceiver(Receiver):
             raise RefusedError(moved.error)
         return f"{self.name} is {new} now, with {total:,} documents; {old} may be deleted"
 
-    def _anew(self, source: Mapping[str, Any], index: str) -> Iterator[_Action]:
-        """Write a document again, of the same version."""
+    def _anew(
+        self, source: Mapping[str, Any], index: str, slot: Sequence[str] | None = None
+    ) -> Iterator[_Action]:
+        """Write a document again, of the same version; ``slot`` None: with the same slot."""
         try:
             page, links = page_in(source)
             stamp = int(source["stored"])
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RefusedError(f"{index} has a document that is not ours") from None
-        for key, document in self._maker.documents(page, links, stamp):
+        slot = source.get("slot", ()) if slot is None else slot
+        for key, document in self._maker.documents(page, links, stamp, slot):
             yield _Action(0, key, stamp, document)
 
-    def _all_stored(self, index: str) -> Iterator[list[Mapping[str, Any]]]:
-        """The stored fields of all documents of an index, some at a time."""
+    def _all_stored(
+        self, index: str, query: Mapping[str, Any] = EVERY
+    ) -> Iterator[list[Mapping[str, Any]]]:
+        """The stored fields of all documents that match, some at a time."""
         self._ask("POST", f"/{index}/_refresh")
-        wanted = {"size": _READ, "sort": ["_doc"], "_source": STORED, "query": {"match_all": {}}}
+        wanted = {"size": _READ, "sort": ["_doc"], "_source": STORED, "query": query}
         answer = self._ask("POST", f"/{index}/_search?scroll={_SCROLL}", wanted, _READ_BYTES)
         while hits := self._hits(answer):
             yield [_object(_object(hit).get("_source")) for hit in hits]
@@ -356,8 +385,10 @@ class OpenSearchReceiver(Receiver):
 
     def send(self, batch: Sequence[Entry]) -> Sent:
         with open_links(self._links) as table:
+            self.rights.follow()
+            access = LinkAccess((), self.rights.table)
             if not self._again:
-                _take_in(table, batch)
+                _take_in(table, batch, access)
                 table.flush()
             actions, copies = self._actions(batch, table)
             outcomes = self._write(self.name, actions, self._query)
@@ -373,9 +404,14 @@ class OpenSearchReceiver(Receiver):
             again -= rejected.keys()
             done = [n for n in range(len(batch)) if n not in rejected.keys() | again | stale]
             if self._again:  # what is stale gives no texts
-                _take_in(table, [batch[number] for number in done])
+                _take_in(table, [batch[number] for number in done], access)
             table.flush({key_of(batch[number]): copies.get(number) for number in done})
             self._forget_parts([batch[number] for number in done])
+            if moved := self.rights.table.changed.intersection(
+                key_of(batch[number]) for number in done
+            ):
+                self._make_visible()
+                self.rights.written(moved)
             self._refresh(table, max(REFRESH_LEAST, len(batch) // REFRESH_SHARE), due_only=True)
             self.left = table.count_changed()
         return Sent(rejected, again)
@@ -398,7 +434,8 @@ class OpenSearchReceiver(Receiver):
             page = pages[number]
             if page.parts:
                 (self._links / _PARTS).touch()
-            for key, document in self._maker.documents(page, links[number], entry.stamp):
+            slot = self.rights.terms(page.key)
+            for key, document in self._maker.documents(page, links[number], entry.stamp, slot):
                 actions.append(_Action(number, key, entry.stamp, document))
         return actions, {number: len(found.texts) for number, found in links.items()}
 
@@ -449,8 +486,69 @@ class OpenSearchReceiver(Receiver):
             if (answer := self._ask("POST", path, query)).status != 200:
                 raise RefusedError(answer.error)
 
+    def behind(self) -> int:
+        with open_links(self._links):
+            self.rights.follow()
+            return self.rights.behind
+
+    def renew_access(self) -> None:
+        with open_links(self._links) as table:
+            self.rights.follow()
+            names = self.rights.waiting(_ROUND)
+            for name in names:
+                if self.rights.table.slot_of(name) is not None:
+                    table.add(name, ())  # no text of it goes to pages that others may read
+            table.flush()
+            for start in range(0, len(names), _PARTS_OF):
+                some = names[start : start + _PARTS_OF]
+                either = [{"terms": {field: some}} for field in ("key", "container")]
+                self._renew({"bool": {"should": either}})
+            self.rights.written(names)
+            for former in self.rights.former:
+                if self._renew({"term": {"slot": former}}, _ROUND) < _ROUND:
+                    self.rights.forget(former)
+                break
+            self.left = table.count_changed()
+
+    def _renew(self, query: Mapping[str, Any], most: int | None = None) -> int:
+        """Write documents again, with their slots of now, until ``most`` are written. Returns their
+        number. On return searches have them."""
+        done = 0
+        for sources in self._all_stored(self.name, query):
+            actions = [
+                action
+                for source in sources
+                for action in self._anew(source, self.name, self._slot_of(source))
+            ]
+            for action, outcome in zip(
+                actions, self._write(self.name, actions, self._query), strict=True
+            ):
+                if outcome.kind not in (_DONE, _STALE):  # a newer version has its slot
+                    raise AwayError(f"{action.key}: {outcome.reason}")
+            done += len(actions)
+            if most is not None and done >= most:
+                break
+        if done:
+            self._make_visible()
+        return done
+
+    def _make_visible(self) -> None:
+        """On return searches have all documents of before."""
+        answer = self._ask("POST", f"/{self.name}/_refresh")
+        if answer.status != 200:
+            raise AwayError(f"{self._at}: {answer.error}")
+
+    def _slot_of(self, source: Mapping[str, Any]) -> list[str]:
+        page = _object(source.get("page"))
+        return self.rights.terms(str(page.get("container") or page.get("key")))
+
+    @classmethod
+    def seen_by(cls, crawls: Sequence[Path], access: Access) -> dict[str, Any]:
+        return filter_for([(one, _links_of(one / FOLDER, cls)) for one in crawls], access)
+
     def catch_up(self) -> None:
         with open_links(self._links) as table:
+            self.rights.follow()
             self._refresh(table, _ROUND, due_only=False)
             self.left = table.count_changed()
 
@@ -465,7 +563,8 @@ class OpenSearchReceiver(Receiver):
                 page, _ = page_in(source)
                 stamp = int(source["stored"])
                 written[page.key] = len(links[page.key].texts)
-                made = self._maker.documents(page, links[page.key], stamp)
+                slot = self.rights.terms(page.key)
+                made = self._maker.documents(page, links[page.key], stamp, slot)
                 actions += (_Action(0, key, stamp, document) for key, document in made)
             for action, outcome in zip(
                 actions, self._write(self.name, actions, self._query), strict=True

@@ -129,8 +129,11 @@ class ServerPeople(People):
         """Whether the provider or the directory may know an operator."""
         return bool(self.roles.operator) and bool(self.directory or self.provider)
 
+    async def prepare(self, principals: Collection[str]) -> None:
+        await self.table.prepare(principals)
+
     def expanded(self, principals: Collection[str]) -> frozenset[str]:
-        return self.table.expanded(principals)
+        return self.table.expanded(principals, set())
 
     def allows(self, scope: str, path: str) -> bool:
         if path in _EVERYBODYS:
@@ -184,12 +187,15 @@ class ServerPeople(People):
         return None if found is None else self.identity_of(*found, DIRECTORY)
 
     def identity_of(self, name: str, principals: frozenset[str], mark: str = PROVIDER) -> Identity:
-        """A person whom the directory or provider has signed in. Raises ConfigError."""
+        """A person whom the directory or provider has signed in. Call it in a thread, or after
+        `prepare`. Raises ConfigError."""
         if len(principals) > MAX_PRINCIPALS:
             raise ConfigError(
                 f"{name} has {len(principals):,} principals: expected at most {MAX_PRINCIPALS:,}"
             )
-        return Identity(name, self.roles.scope_of(self.expanded(principals)), principals, mark)
+        return Identity(
+            name, self.roles.scope_of(self.table.expanded(principals)), principals, mark
+        )
 
     async def renew(self, guard: Guard) -> None:
         """Look up again the people whom the directory has signed in. Their groups and roles are
@@ -200,6 +206,8 @@ class ServerPeople(People):
         for name in guard.names(DIRECTORY):
             try:
                 found = await asyncio.to_thread(self.directory.look_up, name)
+                if found is not None:
+                    await self.prepare(found[1])
                 identity = None if found is None else self.identity_of(*found, DIRECTORY)
             except HttpError as error:
                 if error.status == 503:
@@ -232,10 +240,10 @@ class ServerPeople(People):
                 identity = self.identity_of(name, frozenset(seen.principals))
                 source = "as of the last sign-in by the provider"
         if identity is not None:
-            principals = all_of(self.expanded(identity.principals), signed_in=True)
+            principals = all_of(self.table.expanded(identity.principals), signed_in=True)
             return Reader(identity.name, identity.role, principals), source
         own = f"user:{name}"
-        named = self.expanded([own]) if self.table.knows(own) else frozenset[str]()
+        named = self.table.expanded([own]) if self.table.knows(own) else frozenset[str]()
         source = "principals.toml names this person" if named else "no source knows this person"
         return Reader(name, principals=all_of(named, signed_in=True)), source
 

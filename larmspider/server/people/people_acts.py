@@ -60,8 +60,7 @@ def set_role(server: Server, user: Subject, by: By) -> str:
 
 def delete(server: Server, user: Subject, by: By) -> str:
     """Delete a user with all tokens. Raises ConfigError."""
-    server.people.users.remove(user.name)
-    server.tokens.remove_of(user.name)
+    server.people.users.remove(user.name, server.tokens.remove_of)
     _note(server, by, "delete user", user.name)
     return ""
 

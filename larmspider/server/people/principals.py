@@ -11,13 +11,16 @@ table.expanded({"user:anna@corp", "group:hr"})
 
 from __future__ import annotations
 
+import asyncio
 import grp
 import logging
 import os
 import pwd
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,8 +28,9 @@ import msgspec
 from msgspec import Struct
 
 from larmspider.access.lists import AUTHENTICATED, EVERYONE
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, HttpError
 from larmspider.files import read_plain
+from larmspider.web.people import DIRECTORY_AWAY
 from larmspider.web.reader import KINDS, MAX_NAME, MAX_PRINCIPALS
 
 logger = logging.getLogger(__name__)
@@ -38,6 +42,9 @@ MIN_UID = 1_000
 LOOKED_UP_SECS = 600.0
 """A uid and its groups are looked up again after this time."""
 _MAX_LOOKED_UP = 10_000
+LOOK_UP_SECS = 10.0
+"""How long a request waits for this machine's names, which may come from an LDAP server."""
+_LOOK_UPS = 4  # at a time
 
 
 class Names(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -57,6 +64,8 @@ class PrincipalTable:
         self._parents: dict[str, list[str]] = {}
         self._posix = False
         self._looked_up: dict[str, tuple[float, list[str]]] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_LOOK_UPS, "names")
         self.problem = ""
 
     def read(self) -> None:
@@ -82,9 +91,24 @@ class PrincipalTable:
         self._same, self._parents, self._posix = same, parents, names.posix
         self.problem = ""
 
-    def expanded(self, given: Collection[str]) -> frozenset[str]:
+    async def prepare(self, given: Collection[str]) -> None:
+        """Look up what `expanded` needs of this machine, in a thread. Raises HttpError if that
+        takes too long."""
+        unknown = set[str]()
+        self.expanded(given, unknown)
+        if unknown:
+            loop = asyncio.get_running_loop()
+            looked_up = loop.run_in_executor(self._threads, self.expanded, given)
+            try:
+                await asyncio.wait_for(looked_up, LOOK_UP_SECS)
+            except TimeoutError:
+                logger.error("No names of this machine's users after %g s", LOOK_UP_SECS)
+                raise HttpError(DIRECTORY_AWAY, 503) from None
+
+    def expanded(self, given: Collection[str], unknown: set[str] | None = None) -> frozenset[str]:
         """``given`` with other names of the same person, and with groups of groups; at most
-        MAX_PRINCIPALS."""
+        MAX_PRINCIPALS. This machine may take long to answer: with ``unknown`` it is not asked, and
+        the users that it has to be asked about are added there."""
         try:
             self.read()
         except ConfigError as error:
@@ -96,7 +120,7 @@ class PrincipalTable:
             one = waiting.pop()
             more = [*self._same.get(one, ()), *self._parents.get(one, ())]
             if self._posix and one.startswith("user:"):
-                more += self._of_this_machine(one.removeprefix("user:"))
+                more += self._of_this_machine(one.removeprefix("user:"), unknown)
             waiting += set(more) - found
             found.update(more)
         return frozenset(found)
@@ -105,10 +129,13 @@ class PrincipalTable:
         """Whether the table has other names for it."""
         return len(self.expanded([principal])) > 1
 
-    def _of_this_machine(self, name: str) -> list[str]:
+    def _of_this_machine(self, name: str, unknown: set[str] | None) -> list[str]:
         now, kept = self._clock(), self._looked_up.get(name)
         if kept is not None and now < kept[0]:
             return kept[1]
+        if unknown is not None:
+            unknown.add(name)
+            return [] if kept is None else kept[1]
         found: list[str] = []
         with suppress(KeyError, ValueError, OSError):  # no such user; NUL in the name
             user = pwd.getpwnam(name)
@@ -116,9 +143,10 @@ class PrincipalTable:
                 gids = os.getgrouplist(name, user.pw_gid)[:MAX_PRINCIPALS]
                 found = [f"uid:{user.pw_uid}", *(f"gid:{gid}" for gid in gids)]
                 found += _names_of(gids)
-        while len(self._looked_up) >= _MAX_LOOKED_UP:
-            del self._looked_up[next(iter(self._looked_up))]
-        self._looked_up[name] = (now + LOOKED_UP_SECS, found)
+        with self._lock:
+            while len(self._looked_up) >= _MAX_LOOKED_UP:
+                del self._looked_up[next(iter(self._looked_up))]
+            self._looked_up[name] = (now + LOOKED_UP_SECS, found)
         return found
 
 

@@ -58,6 +58,7 @@ async def _finish(request: web.Request, *, server: Server) -> web.StreamResponse
     cookie = request.cookies.get(_cookie(request), "")
     try:
         person = await people.provider.finish(request.query, cookie, asked.origin)
+        await people.prepare(person.principals)
         identity = people.identity_of(person.name, person.principals)
         await asyncio.to_thread(people.note_seen, identity)
     except HttpError as error:

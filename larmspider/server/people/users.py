@@ -99,11 +99,13 @@ class Users:
             at = _place(users, name)
             users[at] = replace(users[at], digest=digest, stamp=_stamp())
 
-    def remove(self, name: str) -> None:
-        """Raises ConfigError."""
+    def remove(self, name: str, before: Callable[[str], object] = lambda _: None) -> None:
+        """``before`` is called with the name before the user is gone: a kill then leaves a user
+        without tokens, and no tokens without a user. Raises ConfigError."""
         with self._kept.changing() as users:
             at = _place(users, name)
             self._refuse_last(users, at, "")
+            before(users[at].name)
             del users[at]
 
     @staticmethod

@@ -218,3 +218,20 @@ def test_a_body_that_is_gone_is_a_dead_letter(tmp_path: Path) -> None:
     cursor = sending()
     assert (cursor.sent, cursor.dead) == (10, 1)
     assert "pagefile_0.pfl" in sending.dead[0][3]
+
+
+def test_documents_with_another_list_are_written_without_a_new_page(sending: Sending) -> None:
+    """Round by round, and again after an error."""
+    left = [2, 2, 1]
+
+    def renew() -> None:
+        if len(left) == 3:
+            left.pop()
+            raise AwayError("busy")
+        left.pop()
+
+    sending.receiver.behind = lambda: len(left)  # type: ignore[method-assign]
+    sending.receiver.renew_access = renew  # type: ignore[method-assign]
+    Sender(sending.receiver, sending.folder, sending.wait, lambda: 5.0).renew_access()
+    assert (left, sending.troubles, sending.cursor.trouble) == ([], ["busy"], "")
+    assert sending.receiver.batches == []

@@ -23,5 +23,7 @@ def test_a_document_has_no_field_that_the_mapping_lacks() -> None:
         digest="ab",
         body=b"x",
     )
-    ((_, document),) = DocumentMaker("english").documents(indexed_page(page, "ab"), NO_LINKS, 1)
+    ((_, document),) = DocumentMaker("english").documents(
+        indexed_page(page, "ab"), NO_LINKS, 1, ["a:open"]
+    )
     assert json.loads(document).keys() <= _template("english")["mappings"]["properties"].keys()

@@ -27,9 +27,9 @@ from tests.support.crawling import FAST, Ran, environment
 from tests.support.servers.processes import end, wait_for
 
 PASSWORD = "pw"
-PEOPLE = {"crawler": 3000, "anna": 3001, "ben": 3002, "clara": 3003, "dora": 3004,
-          "admin": 3009}  # fmt: skip
-GROUPS = {"staff": (4000, ("anna", "ben")), "hr": (4001, ("anna", "dora"))}
+PEOPLE = {"crawler": 3000, "anna": 3001, "ben": 3002, "clara": 3003, "dora": 3004, "emil": 3005,
+          "frida": 3006, "gustav": 3007, "hanna": 3008, "admin": 3009}  # fmt: skip
+GROUPS = {"staff": (4000, ("anna", "ben", "emil")), "hr": (4001, ("anna", "dora", "frida"))}
 NEEDED = ("smbd", "smbclient", "smbcacls", "unshare", "nsenter")
 needs_samba = pytest.mark.skipif(
     os.geteuid() != 0 or any(shutil.which(one) is None for one in NEEDED),
