@@ -22,8 +22,10 @@ import tantivy
 from tantivy import DocAddress, Occur, Query
 
 from larmspider.index.copies import MANY_PAGES, Likenesses, copies_in
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
 from larmspider.index.unreached import UNREACHED_FACTOR
+from larmspider.search.engine import SearchEngine
 from larmspider.search.facets import count_of
 from larmspider.search.match import Match, best_first, each_once, evened
 from larmspider.search.query import Filters, narrowed
@@ -31,9 +33,8 @@ from larmspider.search.ranking import GlobalIdf, Ranking, Statistics
 from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import LOOKED_AT as RERANKED
 from larmspider.search.rerank import Reranker
-from larmspider.search.shard import Shard
 from larmspider.search.snippets import SnippetMaker
-from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine, field_names
+from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine
 
 SOME, MANY = 1_000, 10_000
 """Pages with all words that matter. With more than `SOME` of them, pages without the rarer half of
@@ -68,7 +69,7 @@ class Crawl:
     """The indexes of a crawl. ``deduplicating`` gives a Deduplicator for one question. ``name`` is
     the collection's; "" if one crawl is searched."""
 
-    shards: Sequence[Shard]
+    shards: Sequence[SearchEngine]
     deduplicating: Callable[[], AbstractContextManager[Deduplicator]] = all_count
     name: str = ""
 
@@ -118,7 +119,12 @@ class Reading:
     """A shard at one commit. ``number`` is its number among all searched shards."""
 
     def __init__(
-        self, number: int, shard: Shard, reader: tantivy.Searcher, records: _Records, name: str
+        self,
+        number: int,
+        shard: SearchEngine,
+        reader: tantivy.Searcher,
+        records: _Records,
+        name: str,
     ) -> None:
         self.number, self.shard, self.reader = number, shard, reader
         self.ranking: Ranking = shard.ranking_alone
@@ -191,7 +197,7 @@ class Reading:
             return found
         if every is None and len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
             known.clear()
-            if pages <= MANY_PAGES:
+            if pages <= MANY_PAGES and self.shard.lists_all_likenesses:
                 every = of_reader.likenesses = Likenesses(self.reader)
         if every is not None:
             found = every.near(likeness) - 1
@@ -259,8 +265,9 @@ class ShardQuery:
         outdated = [page["key"] for page in pages if not reading.counts(page)]
         if not outdated:
             return wanted
-        others = Query.term_set_query(reading.shard.schema, "key", outdated)
-        return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
+        kind = kind_of(reading.shard.schema)
+        others = kind.term_set_query(reading.shard.schema, "key", outdated)
+        return kind.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
     def total(self) -> int:
         """How many records match."""
@@ -273,7 +280,7 @@ class ShardQuery:
             for match in islice(self.matches(RERANKED)[0], RERANKED):
                 stored = self.reading.stored(match.address)
                 factors[stored["key"]] = self.reranker.factor(stored)
-        examined, fields = dict[str, Examined](), field_names(shard.directory)
+        examined, fields = dict[str, Examined](), shard.field_names()
         for key in keys:
             if (one := examine(self, fields, key)) is None:
                 continue

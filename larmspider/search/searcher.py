@@ -28,6 +28,7 @@ from tantivy import Query
 
 from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Access
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import url_words, without_accents
 from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
@@ -120,7 +121,7 @@ class Searcher:
     ) -> Self:
         """The indexes of a crawl's workers. If a page has several records, the Deduplicator says
         which one counts."""
-        shards = [shard for worker in workers for shard in worker.shards]
+        shards = [one for worker in workers for one in worker.shards if isinstance(one, Shard)]
         directories = [shard.directory for shard in shards]
         return cls([Crawl([shard.beside(directories) for shard in shards], deduplicating)])
 
@@ -237,7 +238,7 @@ class Searcher:
             return [one.total() for one in asked], None
         totals, counted, now = list[int](), list[Facets](), self._clock()
         shards = [one.reading.shard for one in asked]
-        none = Query.empty_query() if any(shard.unreached for shard in shards) else None
+        any_unreached = any(shard.unreached for shard in shards)
         for one, shard in zip(asked, shards, strict=True):
             part, total = count_facets(
                 one.reading.reader,
@@ -246,7 +247,8 @@ class Searcher:
                 now,
                 shard.own_facets,
                 shard.dates(),
-                shard.unreached_query() or none,
+                shard.unreached_query()
+                or (kind_of(shard.schema).empty_query() if any_unreached else None),
                 queries(request.labels, shard.schema),
             )
             counted.append(part)

@@ -26,6 +26,7 @@ from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.search_engines import searcher_of
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
@@ -201,8 +202,8 @@ class Source:
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
             if self._searcher is None or self._searcher[0] != seen:
-                searcher = crawl.searcher()
-                searcher.count()  # files of the index may be missing
+                searcher = searcher_of(crawl, self.settings)
+                searcher.count()  # files of the index may be missing, or the server away
                 self._searcher = (seen, searcher)
             return self._searcher[1]
 
