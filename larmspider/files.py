@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 _SOCKET_NAME = 100
@@ -198,18 +199,13 @@ def why_unwritable(place: Path) -> str | None:
     folder, files = place, place.rglob("*")
     if not place.is_dir():
         folder, files = place.parent, place.parent.glob(f"{glob.escape(place.name)}*")
-    probe = folder / f".probe-{os.getpid()}"
     try:
         sizes = (path.stat().st_size for path in files if path.is_file())
         start = max(sizes, default=0)
-        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
+        with TemporaryFile(dir=folder, buffering=0) as probe:  # unnamed: others list the folder
             for offset in (start, 0):
-                _write_at(file, offset)
-            os.fsync(file)
-        finally:
-            os.close(file)
-            probe.unlink(missing_ok=True)
+                _write_at(probe.fileno(), offset)
+            os.fsync(probe.fileno())
     except OSError as error:
         if error.errno not in _CAUSES:
             return None

@@ -46,7 +46,7 @@ FETCH_BYTES = "larm/fetch/bytes"
 """LarmDownloader: bytes of bodies, after decompression, robots.txt too"""
 SOURCE_LEFT_OUT = "larm/left_out/{why}"
 """SourceHandler: entries of folders on servers that are left out: hidden, offline, link, ring,
-too-deep, too-many, same-name, unfit-name (docs/files.md)"""
+too-deep, too-many, same-name, unfit-name, deleted (docs/files.md)"""
 FETCH_FAILED = "larm/fetch/failed"
 """IntranetSpider: fetches without a response, after all retries"""
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"

@@ -14,7 +14,7 @@ import pytest
 
 from larmspider.crawl.log_index.update import Update
 from larmspider.errors import CrawlDirError
-from larmspider.files import in_words, replace_file
+from larmspider.files import in_words, replace_file, why_unwritable
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.index.anchors import AnchorTable
@@ -94,3 +94,14 @@ def test_the_index_of_the_logs_that_a_limit_cuts_says_so(tmp_path: Path) -> None
             Update(tmp_path, {"links.log": len(lines)}, "b").run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_the_trial_of_a_folder_is_not_seen_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that starts beside another one refuses a folder with files of strangers."""
+    (tmp_path / "data").write_bytes(b"x" * 100)
+    seen = list[str]()
+    monkeypatch.setattr("os.fsync", lambda _: seen.extend(os.listdir(tmp_path)))  # noqa: PTH208
+    assert why_unwritable(tmp_path) is None
+    assert seen == ["data"]

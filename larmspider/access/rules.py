@@ -122,7 +122,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
         text, end = text[:-2], "(?:/.*)?"
     first, *others = (re.escape(unquote(one)) for one in text.split("*"))
     if not others:
-        return re.compile(first + end)
+        return re.compile(first + end, re.DOTALL)  # a path may hold %0A
     # the first place of a text between two stars is enough; to try all takes minutes
     between = "".join(f"(?>.*?{one})" for one in others[:-1])
     return re.compile(f"{first}{between}.*{others[-1]}{end}", re.DOTALL)

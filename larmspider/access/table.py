@@ -64,6 +64,7 @@ FOLDERS = 1 << 30
 """Slots from this number on belong to folders and shares, which no document has."""
 MAX_BYTES = 1 << 31
 """Largest table: 40 bytes each of 50 million documents."""
+_NO_LISTS = 4_096  # bytes of a table that may be without a list
 _WASTE = 1 << 20  # bytes of records that no longer count, from which on the table is rewritten
 _HEAD = struct.Struct("<II")
 _NONE = 0xFFFFFFFF
@@ -83,6 +84,20 @@ class Slot(NamedTuple):
 def terms_of(slot: int) -> list[str]:
     """The terms of a document: its slot's, and its blocks'."""
     return [f"{slot:x}", *(f"{slot // size:x}/{number}" for number, size in enumerate(BLOCKS))]
+
+
+def has_lists(directory: Path) -> bool:
+    """Whether a document of the index may have a list. True if the table cannot be read."""
+    try:
+        with (directory / NAME).open("rb") as file:
+            if os.fstat(file.fileno()).st_size > _NO_LISTS:
+                return True
+            changes = [change for record in _records(file) for change in record]
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return any(change[0] != "i" and change != ["r", [], []] for change in changes)
 
 
 def key_of(name: str) -> int:

@@ -122,6 +122,8 @@ _SIGNATURES = (
 """Bytes that no text begins with."""
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/x-wav", b"AVI ": "video/x-msvideo"}
 _FORM = {b"AIFF": "audio/x-aiff", b"AIFC": "audio/x-aiff"}
+_MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")
+_ID3 = slice(-128, -125)  # tags of 1996 stand behind the sound
 _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 """A frame that Zstandard passes over (RFC 8878 3.1.2)."""
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
@@ -183,7 +185,9 @@ _UUENCODED = re.compile(rb"begin [0-7]{3,4} [^\r\n]{1,255}\r?\n[!-M][ -`]{4,80}\
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
 _CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
-_WORDS = 8  # bytes of a text that begins or ends in zeros, at least
+_WORDS = 8  # bytes of a text with stretches of zeros, at least
+_GAP = b"\0" * 16
+_GAPS = re.compile(rb"\0{16,}")
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
@@ -344,14 +348,20 @@ def _text(name: str, body: bytes) -> str:
 
 
 def _is_padded_text(head: bytes, tail: bytes) -> bool:
-    """Whether a text begins or ends in zeros: a log that was emptied while it was written, or that
-    a full disk cut off."""
+    """Whether a text has stretches of zeros: a log that was emptied while it was written, that a
+    full disk cut off, or that lost its last lines with the power."""
+    head, tail = head.strip(b"\0"), tail.strip(b"\0")
     if len(tail) < _WORDS or len(head) < _WORDS:
         return False
-    shown = head.rstrip(b"\0") + tail.lstrip(b"\0")
-    return not shown.translate(None, _TEXT_BYTES) and "\ufffd" not in shown.decode(
-        "utf-8", "replace"
+    return all(
+        not end.translate(None, _TEXT_BYTES) and _is_utf_8(end)
+        for end in (_GAPS.sub(b"", head), _GAPS.sub(b"", tail))
     )
+
+
+def _is_utf_8(stretch: bytes) -> bool:
+    """Whether a stretch of a text is UTF-8. Its ends may be parts of a character."""
+    return "\ufffd" not in stretch.decode("utf-8", "replace")[3:-3]
 
 
 def _begins_as_xml(body: bytes) -> bool:
@@ -409,8 +419,12 @@ def is_text(body: bytes) -> bool:
         shown = head[: len(head) & ~3].decode(wide, "replace")[:_HEAD_BYTES]
         return not _CONTROLS.search(shown)
     tail = body[-END_BYTES:].rstrip(b"\x1a")  # the end of a text for DOS
-    if tail.endswith(b"\0") or head.startswith(b"\0"):
-        return _is_padded_text(head.lstrip(b"\0"), tail.rstrip(b"\0"))
+    is_padded = tail.endswith(b"\0") or head.startswith(b"\0")
+    if is_padded or _GAP in head or _GAP in tail:
+        if _is_padded_text(head, tail):
+            return True
+        if is_padded:
+            return False
     if b"\x08" in tail:
         tail = _OVERSTRUCK.sub(b"", tail)
     if len(body) <= END_BYTES:
@@ -422,7 +436,7 @@ def is_text(body: bytes) -> bool:
     if not start.translate(None, _TEXT_BYTES) or _INFO.search(start):
         return True
     strange = len(head.translate(None, _TEXT_BYTES))
-    return strange * _FEW <= len(head) and b"\0" not in start
+    return strange * _FEW <= len(head) and (b"\0" not in start or _is_utf_8(head))
 
 
 # Content that cannot be mistaken.
@@ -441,7 +455,9 @@ def _found(body: bytes, look: Look) -> _Found:
         return _PDF
     if body.startswith(_ZIP_STARTS, at) or body.startswith(_OLE_START):
         return _in_container(body, look)
-    if body.startswith(b"<", at) or body.startswith((b"\xff\xfe<\0", b"\xfe\xff\0<", b"<\0?\0")):
+    if body.startswith(b"<", at) or body.startswith(
+        (b"\xff\xfe<\0", b"\xfe\xff\0<", b"<\0?\0", b"\0<\0?")
+    ):
         found = _in_markup(body)
         if found.mime:
             return found
@@ -462,6 +478,8 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found(_FORM[body[8:12]])
     if _SKIPPED.match(body):
         return _Found("application/zstd")
+    if body[_ID3] == b"TAG" and _MP3.match(body):
+        return _Found("audio/mpeg")
     if body[4:8] == b"ftyp" and body.startswith(b"\0\0"):
         return _Found("video/mp4" if body[8:11] not in (b"hei", b"avi", b"mif") else "image/heif")
     if body.startswith(b"MZ") and not is_text(body):
@@ -543,6 +561,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
 
 
 _LENGTHS = struct.Struct("<HHH")
+_LIST_ENDS = (b"PK\x05\x06", b"PK\x06\x06", b"PK\x05\x05")
 _CONTENT_TYPES = "[content_types].xml"
 _FOLDERS = (
     ("word/", OOXML + "wordprocessingml.document"),
@@ -610,10 +629,11 @@ def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str
     found = _MIMETYPE.search(body, 0, _HEAD_BYTES)
     if found and reader_of(mime := found[1].decode()):
         return mime
-    names = {_plain_name(name) for name in _names_in_zip(tail, max_names)}
+    found_names, is_whole = _names_in_zip(tail, max_names)
+    names = set(map(_plain_name, found_names))
     if mime := type_of_names(names):
         return mime
-    if 0 < len(names) < max_names:
+    if names and is_whole:
         return ZIP
     ends = body[:end_bytes], body[-end_bytes:]  # its list is cut off, too long, or of another kind
     if any(b"[Content_Types].xml" in end for end in ends):
@@ -657,9 +677,9 @@ def _plain_name(name: bytes) -> str:
     return name.decode("utf-8", "replace").replace("\\", "/").lstrip("/").lower()
 
 
-def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
-    """The first names of the list at the end of a zip file; none where it does not begin in
-    ``tail``, the file's last bytes."""
+def _names_in_zip(tail: bytes, most: int) -> tuple[list[bytes], bool]:
+    """The first names of the list at the end of a zip file, and whether these are all. None where
+    the list does not begin in ``tail``, the file's last bytes."""
     end = tail.rfind(b"PK\x05\x06")
     at = end - int.from_bytes(tail[end + 12 : end + 16], "little")
     names: list[bytes] = []
@@ -667,4 +687,4 @@ def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
         name, extra, comment = _LENGTHS.unpack_from(tail, at + 28)
         names.append(tail[at + 46 : at + 46 + name])
         at += 46 + name + extra + comment
-    return names
+    return names, tail.startswith(_LIST_ENDS, max(0, at))

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from larmspider.extraction.body_type import media_type
+from larmspider.extraction.pages.page_builder import CUT, is_cut
 from larmspider.items import Outcome, Page
 from larmspider.urls.media_types import TAGGED, TAGS, reader_of
 
@@ -62,9 +63,13 @@ def _function(mime: str, name: str) -> Any:
 
 
 def add_outcome(page: Page) -> None:
-    """Set the reason why a page has no text, unless it is set. A page that redirects at once needs
-    no reason."""
-    if not page.text and not page.unread and not page.moved:
+    """Set the reason why a page has no text, or not all of it, unless it is set. A page that
+    redirects at once needs no reason."""
+    if page.unread:
+        return
+    if is_cut(page.text):
+        page.unread = CUT
+    elif not page.text and not page.moved:
         page.unread = without_text(page.mime, is_empty=not page.size)
 
 

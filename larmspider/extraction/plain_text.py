@@ -15,6 +15,7 @@ from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _LINE = 200
+_ZEROS = re.compile("\0+")
 _STRUCK = re.compile("[^\n]\b")
 _CODE = re.compile(
     r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
@@ -23,6 +24,8 @@ _CODE = re.compile(
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
+    if "\0" in text:
+        text = _ZEROS.sub(" ", text)
     if "\b" in text:
         text = _STRUCK.sub("", text)
     if "\x1b" in text:

@@ -137,7 +137,7 @@ _FAILURES = {
     "dns": "no address found",
     "refused": "connection refused",
     "unmounted": "a root of files is empty or not there: is the share mounted?",
-    "sign-in": "the account of the sites file is refused",
+    "sign-in": "the account of the sites file is refused, or the file has none for this server",
     "locked": "another program has locked the file",
     "offline": "the file lies in an archive",
     "timeout": "no reply in time",

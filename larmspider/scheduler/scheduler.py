@@ -176,6 +176,11 @@ class FrontierScheduler:
         return _opened(self._frontier)
 
     @property
+    def paused(self) -> bool:
+        """Whether the operator has paused the crawl."""
+        return self._frontier is not None and self._frontier.control.paused
+
+    @property
     def directory(self) -> CrawlDirectory:
         return _opened(self._directory)
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options, program
 from larmspider.access.lists import Reader
-from larmspider.access.table import NAME as LISTS
-from larmspider.access.table import NO_SLOT, AccessTable
+from larmspider.access.table import NO_SLOT, AccessTable, has_lists
 from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
@@ -137,7 +136,7 @@ class Source:
         with suppress(CrawlDirError):
             rules = ("LARM_ACCESS_RULES", "LARM_ACCESS_SENT")
             found = any(options.mapping(self.settings, name) for name in rules)
-            found = found or any((part.index_dir / LISTS).exists() for part in self.crawl.parts)
+            found = found or any(has_lists(part.index_dir) for part in self.crawl.parts)
         return found or any(other.has_access_lists for other in self.others)
 
     @property

@@ -139,7 +139,8 @@ class TotalsExtension:
         assert self.crawler.stats is not None
         totals = self.before.with_run(self.crawler.stats.get_stats())
         scheduler = scheduler_of(self.crawler)
-        return replace(totals, paused=scheduler is not None and scheduler.frontier.control.paused)
+        paused = scheduler is not None and scheduler.paused
+        return replace(totals, paused=paused)
 
     def _write(self, totals: Totals) -> None:
         with changing(self.directory, TOTALS_FILE):  # the last time after the end of the run

@@ -77,7 +77,7 @@ def _checked(seed: str, where: str) -> str:
     except InvalidURL as error:
         if "@" in seed:  # it may hold a password
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is not a seed") from None
-        hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
+        hint = "" if "://" in seed else f"; write {_as_url(seed)}"
         why = str(error).partition(": ")[0]  # the URL follows
         if is_file(seed):
             raise ConfigError(
@@ -90,3 +90,10 @@ def _checked(seed: str, where: str) -> str:
     url = resolve(seed, "")
     assert url is not None  # it has a canonical form
     return url
+
+
+def _as_url(seed: str) -> str:
+    r"""A host, a host with a path, or a share as ``\\nas\share``."""
+    if seed.startswith("\\\\"):
+        return "smb:" + seed.replace("\\", "/")
+    return f"http://{seed.lstrip('/')}"

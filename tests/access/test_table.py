@@ -12,7 +12,7 @@ from larmspider.access import table as access_table
 from larmspider.access.lists import OPERATORS_ONLY, POSIX, AccessList
 from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.access.rules import slot_name
-from larmspider.access.table import NO_SLOT, AccessTable, AccessWriter, terms_of
+from larmspider.access.table import NO_SLOT, AccessTable, AccessWriter, has_lists, terms_of
 from larmspider.access.verdicts import Verdicts, covering
 from larmspider.errors import CrawlDirError
 
@@ -45,6 +45,20 @@ def test_files_of_a_folder_share_a_slot(tmp_path: Path) -> None:
     table.give("file:///s/a", UNREADABLE)
     assert table.slot_of("file:///s/a") == NO_SLOT
     assert not seen.may_see("file:///s/a", _OTHER)
+
+
+def test_a_table_without_a_list_closes_no_page(tmp_path: Path) -> None:
+    """Each index has a table; one that cannot be read counts as one with lists."""
+    assert not has_lists(tmp_path)
+    table = AccessWriter(tmp_path)
+    table.flush()
+    assert table.path.exists()
+    assert not has_lists(tmp_path)
+    table.give("file:///s/a", _in_folder(OPEN, of=OPEN))
+    table.flush()
+    assert has_lists(tmp_path)
+    table.path.write_bytes(b"x" * 100)
+    assert has_lists(tmp_path)
 
 
 def test_a_reader_enters_every_folder(tmp_path: Path) -> None:

@@ -280,6 +280,11 @@ def test_links_of_a_page_of_dos_have_their_query():
             "日本語のページです。これはテストです。東京から大阪まで行きました。",
         ),
         ("gb2312", "big5", "這是繁體中文的網頁，請多多指教。臺灣的天氣今天很好，我們去散步。"),
+        ("koi8-r", "cp1251", "Привет из порта. Кран работает каждый день кроме воскресенья"),
+        ("iso-8859-1", "cp1251", "Привет из порта, кран работает каждый день"),
+        ("iso-8859-1", "iso-8859-7", "Καλημέρα από το λιμάνι, ο γερανός εργάζεται"),
+        ("windows-1252", "gbk", "港口起重机的维护计划，和安全规定说明。今天天气很好，我们去散步。"),
+        ("iso-8859-2", "koi8-r", "Привет из порта, кран работает каждый день"),
     ],
 )
 def test_a_declaration_that_its_bytes_disprove_does_not_count(declared, codec, text):
@@ -292,3 +297,10 @@ def test_a_declaration_that_its_bytes_disprove_does_not_count(declared, codec, t
 def test_text_of_four_bytes_a_character_is_read_by_its_mark(codec):
     body = ("\ufeff" * (codec != "utf-32") + _GERMAN).encode(codec)
     assert decode(body, "text/plain")[0] == _GERMAN
+
+
+@pytest.mark.parametrize(
+    "text", ["Ça coûte 5 €, à l’hôtel", "»»»»» Größe ««««« ·····", "ÄÖÜ ÄÖÜß äöüß"]
+)
+def test_text_of_the_west_is_left_in_its_charset(text):
+    assert decode(text.encode("cp1252"), "text/html; charset=iso-8859-1")[0] == text

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from larmspider.extraction import plain_text
 from larmspider.extraction.body_type import END_BYTES, MAX_NAMES, media_type
-from larmspider.extraction.documents import tags
+from larmspider.extraction.documents import parts, tags
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.pdfs import pdf
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.formats import add_outcome, extractor_for
 from larmspider.extraction.pages import html, xhtml
 from larmspider.extraction.pages.page_builder import MAX_TEXT
 from tests.support.documents.corpus import zipped
@@ -184,3 +184,15 @@ def test_any_bytes_are_a_page(body):
 )
 def test_codes_of_printers_and_terminals_are_no_text(body, text):
     assert plain_text.extract(body, "http://h/a", None).text == text
+
+
+def test_a_text_that_is_longer_than_what_is_searched_says_so():
+    body = b"word " * (MAX_TEXT // 5 + 1)
+    page = plain_text.extract(body, "http://h/a.log", None)
+    packed = zipped({"a.log": body}, stored=("a.log",))
+    (part,) = parts.read("application/zip", packed, "http://h/a.zip", None).parts
+    add_outcome(page)
+    assert page.unread == part.unread == "too-long: text of the first 4,194,304 characters"
+    short = plain_text.extract(b"word", "http://h/a.log", None)
+    add_outcome(short)
+    assert short.unread == ""

@@ -17,6 +17,7 @@ from larmspider.extraction.plain_text import extract
         ('.\\" remark\n.Dd today\n\\fBword\\fP', "word"),
         ("C:\\fBfolder\n", "C:\\fBfolder"),
         ("a\bab\bb", "ab"),
+        ("before\0\0\0\0after", "before after"),
         ("\x1b[31mred\x1b[0m", "red"),
     ],
 )

@@ -310,7 +310,7 @@ def test_three_workers_that_are_killed_are_exact(
                 crew.days += 1
                 crew.variables = {}
                 done = crew.run("all", number=3)
-                assert done.status == 0, done.err
+                assert done.status == 0, done.out + done.err
                 crew.check(gone)
             if not plan:
                 break

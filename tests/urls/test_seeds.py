@@ -56,3 +56,8 @@ def test_credentials_are_refused_and_not_repeated(seed: str, shown: str) -> None
     assert shown in str(raised.value)
     assert "sec" not in str(raised.value)
     assert "cret" not in str(raised.value)
+
+
+def test_a_share_as_windows_writes_it_gets_its_url() -> None:
+    with pytest.raises(ConfigError, match=r"write smb://nas/Daten/Plan$"):
+        read_seeds(r"\\nas\Daten\Plan")

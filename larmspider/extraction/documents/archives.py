@@ -3,7 +3,7 @@
 Read are zip (stored, Deflate, bzip2, LZMA; streamed, with zip64, behind other bytes), tar (ustar,
 GNU, pax, before POSIX; sparse members), gzip, bzip2, xz, lzma and Zstandard, each also around a
 tar. A size that an archive claims counts for nothing. Not read: members with a password
-(``encrypted``), zip by other methods (``no-reader``), archives in several files, and comments.
+(``encrypted``), zip by other methods and in several files (``no-reader``), and comments.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gzip
 import io
 import lzma
 import re
+import struct
 import sys
 import tarfile
 import zipfile
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
+from larmspider.extraction.documents.broken_zip import with_list
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
 from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, Member, or_why
@@ -41,6 +43,9 @@ _OPENERS: dict[str, Any] = {
     "application/zstd": zstd.open,
 }
 _PIECE = 1 << 16
+_END_BYTES = (1 << 16) + 22
+"""Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
+_HEAD_BYTES = 30  # of a member, before its name
 _XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"
@@ -76,21 +81,49 @@ class _Xz(io.RawIOBase):
 
 
 class ZipReader:
-    """The members of a zip file by name, within the limits. Raises Unread."""
+    """The members of a zip file by name, within the limits. Raises Unread.
+
+    Damage costs the members that it hits: a damaged list is replaced (broken_zip.py), and
+    `beginning` gives the bytes before a fault. `end` then raises the fault."""
 
     def __init__(self, body: bytes, budget: Budget | None = None) -> None:
         self.budget = Budget(len(body)) if budget is None else budget
-        self._size = len(body)
+        self._body = body
         self.lies = False
         """Whether a member that was read has another size than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
+        self._damage: Unread | None = None
         try:
             self._zip = _opened(body)
         except DAMAGES as error:
-            raise Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}") from None
+            self._damage = Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}")
+            self._zip = self._repaired(body)
         self.infos = self._zip.infolist()[: MAX_MEMBERS + 1]
         self.names = frozenset(info.filename for info in self.infos)
+
+    def _repaired(self, body: bytes) -> zipfile.ZipFile:
+        try:
+            return zipfile.ZipFile(io.BytesIO(with_list(body)))
+        except DAMAGES:
+            assert self._damage is not None
+            raise self._damage from None
+
+    def beginning(self, name: str) -> bytes:
+        """The bytes of a member, or those before its damage. Raises Unread if there are none."""
+        try:
+            return self.read(name)
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED or not unread.data:
+                raise
+            self._damage = self._damage or unread
+            return unread.data
+
+    def end(self) -> None:
+        """Raises Unread if the list of members, or a member whose beginning was read, is
+        damaged."""
+        if self._damage is not None:
+            raise self._damage
 
     def read(self, name: str | zipfile.ZipInfo) -> bytes:
         info = self._zip.getinfo(name) if isinstance(name, str) else name
@@ -115,14 +148,16 @@ class ZipReader:
         if zlib.crc32(data) == info.CRC:
             self.lies = True
             return data
-        fault.data = data
+        fault.data = max(fault.data, data, key=len)
         raise fault
 
     def _to_its_end(self, info: zipfile.ZipInfo) -> bytes:
         """The bytes of a member whose sizes or checksum are wrong: deflate says where it ends.
         Raises Unread."""
         real = copy(info)
-        real.compress_size, real.file_size = self._size - info.header_offset, 1 << 62
+        begin = info.header_offset + _HEAD_BYTES
+        begin += sum(struct.unpack_from("<HH", self._body, begin - 4))  # of name and extra field
+        real.compress_size, real.file_size = max(0, len(self._body) - begin), 1 << 62
         if info.compress_type == zipfile.ZIP_STORED:
             real.compress_size = real.file_size = info.compress_size
         del real.CRC  # so that zipfile does not compare it
@@ -183,17 +218,29 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     mime = document_type(body)
     if mime == "application/zip":
+        _refuse_pieces(body)
         reader = ZipReader(body, budget)
         names = ZipNames(reader.infos)
         for info in reader.infos:
-            if not info.is_dir():
-                yield Member(names.of(info), or_why(lambda: reader.read(info)))  # noqa: B023
+            name = names.of(info)
+            if not name.endswith("/"):
+                yield Member(name, or_why(lambda: reader.read(info)))  # noqa: B023
+        reader.end()
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:
         yield from _unpacked(body, mime, name, budget)
     else:
+        _refuse_pieces(body)
         raise Unread(Outcome.DAMAGED, "it is not an archive")
+
+
+def _refuse_pieces(body: bytes) -> None:
+    """Raises Unread for one of the files of a split zip archive (APPNOTE 8.3)."""
+    end = body.rfind(b"PK\x05\x06", max(0, len(body) - _END_BYTES))
+    number = body[end + 4 : end + 6] if end >= 0 else b""
+    if number.strip(b"\0\xff") or (end < 0 and body.startswith(b"PK\x07\x08PK")):
+        raise Unread(Outcome.NO_READER, "it is one of several files that are one archive")
 
 
 def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Member]:

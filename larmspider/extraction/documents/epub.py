@@ -51,7 +51,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         fault: Unread | None = None
         for chapter in chapters:
             try:
-                _chapter(archive.read(chapter), builder)
+                _chapter(archive.beginning(chapter), builder)
             except Spent:
                 raise
             except Unread as unread:
@@ -60,6 +60,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
                 fault = fault or unread
         if fault is not None:
             raise fault
+        archive.end()
     return builder.page(url, absolute=True)
 
 

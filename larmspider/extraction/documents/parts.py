@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
-from larmspider.extraction.pages.page_builder import MAX_LINKS, MAX_TEXT, one_line
+from larmspider.extraction.pages.page_builder import CUT, MAX_LINKS, MAX_TEXT, is_cut, one_line
 from larmspider.extraction.processes import progress
 from larmspider.items import Link, Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart, module_of
@@ -314,6 +314,8 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
     if not is_holder(mime):
         if not found.text and not found.unread:
             found.unread = without_text(mime)
+        if is_cut(found.text):
+            found.unread = found.unread or CUT
         if is_read_apart(mime):
             found = helped(mime, data, found)
     part.title, part.text, part.author = found.title, found.text, found.author

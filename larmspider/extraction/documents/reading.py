@@ -62,6 +62,10 @@ _URL_END = (
 _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
+CUT_OFF = "it is cut off"
+"""How the outcome of such a document ends."""
+
+
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
     """A document that is not read. ``page`` has the useful content found until then, ``data`` the
     first bytes of an incomplete member."""

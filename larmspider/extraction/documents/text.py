@@ -2,6 +2,7 @@
 
 JSON is read as it stands, except for the escapes in its strings (RFC 8259 7): ``\\\\u00fc`` is ü,
 two halves of a character are one, ``\\\\n`` separates words. A URL ends where its string ends.
+Comments, a call (JSONP), or a guard against scripts may stand before it.
 
 A notebook (nbformat 3 and 4) gives the sources of all cells and the text of their outputs: streams,
 plain text, HTML if there is no plain text, errors. Not read: pictures, and attachments of cells.
@@ -25,7 +26,10 @@ from larmspider.items import Page
 
 _JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')
 """Also matches an unclosed string; linear, and without memory for each character."""
-_BEFORE, _STARTS_OF_JSON = "\ufeff\x1e \t\r\n", ("{", "[", '"')
+_BEGINS = re.compile(
+    r"(?:[\ufeff\x1e\s]{1,999}|//[^\n]{0,9999}\n|/\*(?:[^*]|\*(?!/)){0,9999}\*/"
+    r"|\)\]\}'?,?|(?:while|for) ?\([1;]{1,2}\);|[A-Za-z_$][\w.$]{0,99}\()*+[{\[\"]"
+)
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
     re.DOTALL,
@@ -37,7 +41,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
-    if not text.lstrip(_BEFORE).startswith(_STARTS_OF_JSON):
+    if not _BEGINS.match(text):
         return text_page(text, charset, url, DocumentBuilder(), urls=urls_in(text))
     if (notebook := _notebook(text)) is not None:
         return _read_notebook(notebook, text, charset, url)

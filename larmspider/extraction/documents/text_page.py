@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from larmspider.extraction.documents.reading import DocumentBuilder
-from larmspider.extraction.pages.page_builder import MAX_TEXT
-from larmspider.items import Outcome, Page
+from larmspider.extraction.pages.page_builder import CUT, MAX_TEXT
+from larmspider.items import Page
 
 
 def text_page(
@@ -22,5 +22,5 @@ def text_page(
     page = builder.page(url)
     page.charset = charset
     if len(text) > MAX_TEXT:
-        page.unread = f"{Outcome.TOO_LONG}: text of the first {MAX_TEXT:,} characters"
+        page.unread = CUT
     return page

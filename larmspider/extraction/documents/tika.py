@@ -25,9 +25,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from larmspider.extraction.documents.broken_zip import is_broken
 from larmspider.extraction.documents.office.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
-from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
+from larmspider.extraction.documents.reading import CUT_OFF, Unread, date_of, parse_xml
 from larmspider.extraction.pages import html
 from larmspider.extraction.pages.page_builder import MAX_LINKS, MAX_TEXT
 from larmspider.items import Outcome, Page
@@ -86,11 +87,20 @@ def helped(mime: str, body: bytes, page: Page) -> Page:
         second.title = page.title or second.title
         second.author = page.author or second.author
         second.modified = page.modified or second.modified
+        if _is_damaged(mime, body, page):
+            second.unread = page.unread
         _add_links(second, page)
         return second
     elif page.unread.endswith(NEEDS_ANOTHER) and mime in READ:
         page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
     return page
+
+
+def _is_damaged(mime: str, body: bytes, page: Page) -> bool:
+    """Whether the first reader's verdict counts though Tika has found text."""
+    if not page.unread.startswith(f"{Outcome.DAMAGED}:"):
+        return False
+    return page.unread.endswith(CUT_OFF) or (module_of(mime) in _IN_ZIP and is_broken(body))
 
 
 def _is_asked(mime: str, page: Page) -> bool:

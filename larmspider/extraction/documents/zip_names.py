@@ -7,6 +7,7 @@ A name is UTF-8 if bit 11 says so or it decodes. The field 0x7075 of Info-ZIP co
 the CRC of the name. Otherwise the charset is guessed from all names together, because programs
 write names in the charset of their system: by scripts, case, and the frequent letters of a
 language. The first of equal guesses counts; cp437 is the first, because the format names it.
+Programs of Windows write backslashes in place of slashes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _IS_UTF_8 = 0x800
 _UNICODE_PATH = 0x7075
 _UNICODE_PATH_TAG = b"\x75\x70"
 _MAC_SYSTEMS = (7, 19)
+_DOS_SYSTEM = 0
 _SAMPLE = 4_000
 """Bytes of names that are weighed."""
 _MAC = "mac_roman"
@@ -58,6 +60,12 @@ class ZipNames:
         self._charset = _guess(b"\n".join(unsure)[: 2 * _SAMPLE], is_mac=is_mac) if unsure else ""
 
     def of(self, info: zipfile.ZipInfo) -> str:
+        name = self._decoded(info)
+        if info.create_system == _DOS_SYSTEM and "/" not in name:
+            return name.replace("\\", "/")  # as Info-ZIP's unzip does
+        return name
+
+    def _decoded(self, info: zipfile.ZipInfo) -> str:
         if not (raw := _raw(info)):
             return info.filename
         named = _unicode_path(info, raw)

@@ -28,7 +28,16 @@ from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
 from larmspider.extraction.texts.charset import query_encoder
-from larmspider.items import FRAME, MAX_SECTIONS, ORDINARY, REDIRECT, Link, Page, Section
+from larmspider.items import (
+    FRAME,
+    MAX_SECTIONS,
+    ORDINARY,
+    REDIRECT,
+    Link,
+    Outcome,
+    Page,
+    Section,
+)
 from larmspider.urls.resolve import LinkResolver, resolve
 
 Attributes = Mapping[str, str | None]
@@ -41,6 +50,7 @@ MAX_LINK_CHARS = 10_000_000
 """Characters of the URLs of all links: 100,000 URLs of 100. The URLs of a page of 512 KB may take
 600 MB, if its base element has a long path."""
 MAX_TEXT = 4 * 1024 * 1024
+CUT = f"{Outcome.TOO_LONG}: text of the first {MAX_TEXT:,} characters"
 """Characters kept of a page's text."""
 MAX_TITLE = 1024
 """Characters kept of a title."""
@@ -588,6 +598,11 @@ def _core(text: str, stretches: Sequence[_Stretch]) -> str:
     if SECTION in core:
         core = _SECTION.sub("", core)
     return " ".join(core.split())
+
+
+def is_cut(text: str) -> bool:
+    """Whether `page_text` has left out the end of a text."""
+    return len(text) >= MAX_TEXT - 1  # without a space at its end
 
 
 def page_text(pieces: list[str]) -> str:

@@ -63,8 +63,14 @@ _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 """Codecs of two bytes a character answer so for bytes without a character."""
+_FOREIGN_SAMPLE = 4_096  # bytes, in 0.05 ms
+_FOREIGN_BYTES = 12  # of different words, at least
+_ASCII_BYTES = bytes(range(128))
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
 _CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")
+_WESTERN = frozenset(("windows-1252", "iso-8859-15", "iso-8859-2", "windows-1250", "macintosh"))
+_FOREIGN_WORD = re.compile(rb"[\xa1-\xff]{4,}")
+"""Bytes of a word without a letter from A to Z, which no Western text has."""
 _SIBLINGS = {
     "iso-8859-2": "windows-1250",
     "iso-8859-4": "windows-1257",
@@ -216,7 +222,9 @@ def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
     bad = text.count("\ufffd") + len(_NO_CHARACTER.findall(text))
     if charset in _LEAST_SEQUENCES:
         bad += len(_PRIVATE.findall(text))
-    elif charset in _CYRILLIC and _is_inverted(text):
+    elif (charset in _CYRILLIC and _is_inverted(text)) or (
+        charset in _WESTERN and _is_foreign(sample[:_FOREIGN_SAMPLE])
+    ):
         return guess(body, error)
     if not bad:
         return charset
@@ -238,8 +246,16 @@ def _is_inverted(text: str) -> bool:
     them in each other's places."""
     words = _CYRILLIC_WORD.findall(text)
     inverted = [word for word in words if word[0].islower() and word[1:].isupper()]
-    others = [word for word in words if not word.islower()]
-    return len(inverted) > max(1, len(others) // 2)
+    usual = [word for word in words if word[1:].islower()]
+    return len(inverted) > max(1, len(usual))
+
+
+def _is_foreign(sample: bytes) -> bool:
+    """Whether most characters beyond ASCII are in words of another script. Lines of one sign are no
+    words."""
+    words = [word for word in _FOREIGN_WORD.findall(sample) if len({*word}) > 2]
+    others = len(sample.translate(None, _ASCII_BYTES))
+    return sum(map(len, {*words})) >= _FOREIGN_BYTES and 2 * sum(map(len, words)) > others
 
 
 def _sequences(body: bytes) -> int:

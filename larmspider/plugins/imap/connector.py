@@ -11,8 +11,10 @@ import calendar
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -20,6 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 import imapclient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
 
+from larmspider import stats
 from larmspider.access.connected import AwayError
 from larmspider.access.lists import (
     AUTHENTICATED,
@@ -49,14 +52,21 @@ if TYPE_CHECKING:
 
 PART = 1_000
 """Messages in one list."""
+SELECTED_SECS = 30.0  # a mailbox is opened again: it may be another one of the same name
+MAX_NUMBER = 2**32 - 1
+REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 _LOST = (IMAPClientAbortError, OSError, EOFError)
 _AWAY = (
     errors.SignInRefused,
     errors.Refused,
     errors.Unresolved,
     errors.ConnectionLost,
+    errors.TimedOut,
     errors.TlsFailed,
+    errors.DeniedAddress,
 )
+_PASSING = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[SERVERBUG]", "TOO MANY")
+"""Words of a server that refuses an account for a while (RFC 5530)."""
 _NAMES = {"anyone": EVERYONE, "authenticated": AUTHENTICATED}
 T = TypeVar("T")
 
@@ -77,10 +87,21 @@ class Place(NamedTuple):
         return f"imaps://{host}{port}/{inside}"
 
 
-class _Session(NamedTuple):
+class _Selected(NamedTuple):
+    """The open mailbox. ``access``: its list, or why it cannot be read."""
+
+    name: str
+    validity: int
+    access: AccessList | str
+    until: float
+
+
+@dataclass(slots=True)
+class _Session:
     client: Any
     delimiter: str
     user: str
+    selected: _Selected | None = None
 
 
 class ImapConnector:
@@ -91,7 +112,7 @@ class ImapConnector:
         self._deny = deny or DenyAddresses(())
         self.known: dict[Any, AccessList] | None = None
         self._sessions: dict[tuple[str, int], _Session] = {}
-        self._refused: dict[tuple[str, int], str] = {}
+        self._refused: dict[tuple[str, int], tuple[float, str]] = {}
         self._lock = threading.RLock()
 
     @classmethod
@@ -118,6 +139,8 @@ class ImapConnector:
         place = place_of(url)
         if place is None:
             return Answer(404)
+        if place.names and place.names[0] != "INBOX" and place.names[0].upper() == "INBOX":
+            return Answer(301, {"Location": _inbox_of(place, url)})
         try:
             if place.message is None:
                 return self._again(place, lambda session: self._list(session, place, url))
@@ -128,7 +151,7 @@ class ImapConnector:
             raise errors.BadResponse(f"{place.server}: {_words(error)}") from None
 
     def _list(self, session: _Session, place: Place, url: str) -> Answer:
-        client, rows = session.client, list[Row]()
+        client, rows, deleted = session.client, list[Row](), 0
         query, own = url.partition("?")[2], session.delimiter.join(place.names)
         mine = client.list_folders("", own) if own else []
         if own and not mine:
@@ -141,9 +164,10 @@ class ImapConnector:
                 rows.append(Row(place._replace(names=names).url, printable(names[-1]), 0.0, 0))
         more = ""
         if any(b"\\Noselect" not in flags for flags, _, _ in mine):  # others only hold mailboxes
-            validity = client.folder_status(own, ["UIDVALIDITY"])[b"UIDVALIDITY"]
-            client.select_folder(own, readonly=True)
-            uids = sorted(uid for uid in client.search("ALL") if uid >= start)
+            session.selected = None  # new messages
+            validity = self._select(session, own).validity
+            deleted = 0 if query else len(client.search("DELETED"))
+            uids = sorted(uid for uid in client.search("UNDELETED") if uid >= start)
             more = str(uids[PART]) if len(uids) > PART else ""
             found = client.fetch(uids[:PART], ["RFC822.SIZE", "INTERNALDATE"]) if uids else {}
             for uid in uids[:PART]:
@@ -151,7 +175,11 @@ class ImapConnector:
                     name = f"{validity}-{uid}.eml"
                     when = _seconds(found[uid])
                     rows.append(Row(place.url + name, name, when, found[uid][b"RFC822.SIZE"]))
-        return folder_page(printable(unquote(place.url)), rows, more)
+        answer = folder_page(printable(unquote(place.url)), rows, more)
+        if deleted:
+            answer.body += f"\nLeft out: {deleted} deleted".encode()
+            answer.counts = {stats.SOURCE_LEFT_OUT.format(why="deleted"): deleted}
+        return answer
 
     def _message(
         self,
@@ -163,12 +191,12 @@ class ImapConnector:
     ) -> Answer:
         assert place.message is not None
         validity, uid = place.message
-        own = session.delimiter.join(place.names)
         client = session.client
-        if client.select_folder(own, readonly=True).get(b"UIDVALIDITY") != validity:
+        selected = self._select(session, session.delimiter.join(place.names))
+        if selected.validity != validity:
             return Answer(404)
-        found = client.fetch([uid], ["RFC822.SIZE", "INTERNALDATE"]).get(uid)
-        if found is None:
+        found = client.fetch([uid], ["RFC822.SIZE", "INTERNALDATE", "FLAGS"]).get(uid)
+        if found is None or b"\\Deleted" in found.get(b"FLAGS", ()):
             return Answer(404)
 
         def pieces(most: int) -> Iterator[bytes]:
@@ -179,11 +207,24 @@ class ImapConnector:
         mail = Found(found[b"RFC822.SIZE"], int(_seconds(found)) * 1_000_000_000, pieces)
         answer = answer_of(mail, url, asked, self.limits, blobs)
         answer.headers["Content-Type"] = "message/rfc822"
-        try:
-            answer.rights = Rights(self._list_of(session, own))
-        except UnreadableError as error:
-            answer.rights = str(error)
+        access = selected.access
+        answer.rights = access if isinstance(access, str) else Rights(access)
         return answer
+
+    def _select(self, session: _Session, own: str) -> _Selected:
+        """Open a mailbox. To open a large one for each message would take most of the time."""
+        found = session.selected
+        if found is None or found.name != own or time.monotonic() > found.until:
+            session.selected = None
+            validity = session.client.select_folder(own, readonly=True).get(b"UIDVALIDITY", 0)
+            access: AccessList | str
+            try:
+                access = self._list_of(session, own)
+            except UnreadableError as error:
+                access = str(error)
+            found = _Selected(own, validity, access, time.monotonic() + SELECTED_SECS)
+            session.selected = found
+        return found
 
     # rights
 
@@ -213,8 +254,8 @@ class ImapConnector:
     def is_mounted(self, root: str) -> bool:
         place = place_of(root)
         try:
-            return place is not None and self._again(place, lambda _: True)
-        except _AWAY:
+            return place is not None and bool(self._again(place, lambda one: one.client.noop()))
+        except (IMAPClientError, *_AWAY):
             return False
 
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
@@ -258,8 +299,9 @@ class ImapConnector:
 
     def _signed_in(self, place: Place) -> _Session:
         key = place.server, place.port
-        if key in self._refused:
-            raise errors.SignInRefused(self._refused[key])
+        until, why = self._refused.get(key, (0.0, ""))
+        if time.monotonic() < until:
+            raise errors.SignInRefused(why)
         site = self.sites.for_url(place.url)
         credentials = None if site is None else site.options.credentials
         if credentials is None or credentials.user is None or credentials.password is None:
@@ -275,17 +317,27 @@ class ImapConnector:
             raise errors.TlsFailed(f"{place.server}: {_words(error)}") from None
         except socket.gaierror:
             raise errors.Unresolved(f"{place.server} has no address") from None
-        except _LOST as error:
+        except TimeoutError:
+            raise errors.TimedOut(f"{place.server}:{place.port} does not answer") from None
+        except (IMAPClientError, *_LOST) as error:
             raise errors.Refused(f"{place.server}:{place.port}: {_words(error)}") from None
         client.normalise_times = False
         user = credentials.user.reveal()
         try:
             client.login(user, credentials.password.reveal())
             found = client.list_folders("", "")
-        except LoginError:
-            client.shutdown()
-            self._refused[key] = f"{place.server}: the name or the password is wrong"
-            raise errors.SignInRefused(self._refused[key]) from None
+        except (IMAPClientError, *_LOST) as error:
+            with suppress(Exception):
+                client.shutdown()
+            words = _words(error).upper()
+            is_lost = isinstance(error.__context__, IMAPClientAbortError)
+            is_refused = isinstance(error, LoginError) and not is_lost
+            if not is_refused or any(one in words for one in _PASSING):
+                raise errors.ConnectionLost(f"{place.server}: {_words(error)}") from None
+            is_old = "[EXPIRED]" in words
+            why = "the password has expired" if is_old else "the name or the password is wrong"
+            self._refused[key] = time.monotonic() + REFUSED_SECS, f"{place.server}: {why}"
+            raise errors.SignInRefused(f"{place.server}: {why}") from None
         delimiter = _text(found[0][1]) if found and found[0][1] else "/"
         return _Session(client, delimiter, user)
 
@@ -307,12 +359,20 @@ def place_of(url: str) -> Place | None:
         if last:
             validity, _, uid = last.removesuffix(".eml").partition("-")
             message = int(validity), int(uid)
+            if not all(0 < number <= MAX_NUMBER for number in message):
+                return None
     except ValueError:
         return None
     unfit = any(not name or not name.isprintable() for name in names)
     if parts.scheme != "imaps" or not server or unfit or (message and not names):
         return None
     return Place(server, port, tuple(names), message)
+
+
+def _inbox_of(place: Place, url: str) -> str:
+    """The URL with the name of the INBOX in capitals: letter case does not matter there alone."""
+    base = place._replace(names=()).url
+    return f"{base}INBOX{url[len(base) + 5 :]}"
 
 
 def _principal(text: str) -> str:
@@ -333,4 +393,5 @@ def _text(value: bytes | str) -> str:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    words = " ".join(str(error).split()).removeprefix("b'").removesuffix("'")
+    return words or type(error).__name__

@@ -79,8 +79,14 @@ _LOCKED = frozenset({0xC0000043, 0xC0000054})
 _NO_SHARE = frozenset({0xC00000CC, 0xC00000BE, 0xC000026E, 0xC0000013, 0xC0000225})
 _EXPIRED = frozenset({0xC0000203, 0xC000035C})
 _TREE_GONE = 0xC00000C9
+_OVERLOADED = frozenset({0xC000009A, 0xC0000205, 0xC00000D0, 0xC00000CE})
 LEADS_NOWHERE = 0xC000026D
+RING = -1  # no server sends it
 T = TypeVar("T")
+
+
+class _LinkError(Exception):
+    """A path lies over a DFS link, which is known from now on."""
 
 
 class Place(NamedTuple):
@@ -109,13 +115,16 @@ class Place(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """The real place of a URL: a tree, the path in it, and the shares on the way."""
+    """The real place of a URL: a tree, the path in it, and the shares on the way. ``root``: the
+    folder of the tree to which a DFS link leads, "" for all of it."""
 
     link: Link
     tree: TreeConnect
     share: str
     path: str
     shares: tuple[str, ...]
+    is_target: bool = False
+    root: str = ""
 
     @property
     def full(self) -> str:
@@ -205,46 +214,51 @@ class SmbConnector:
             raise errors.SignInRefused(f"{place.server}: {error}") from None
 
     def _again(self, call: Callable[[], T]) -> T:
-        """A connection or session that ended is made once more. Raises LostError."""
-        for last in (False, True):
+        """A connection or session that ended is made once more; each DFS link of a path is
+        followed. Raises LostError, StatusError."""
+        is_last = False
+        for _ in range(MAX_REFERRALS + 2):
             try:
                 return call()
+            except _LinkError:
+                continue
             except LostError:
-                if last:
+                if is_last:
                     raise
             except StatusError as error:
                 if error.status not in _EXPIRED and error.status != _TREE_GONE:
                     raise
-                if last:
+                if is_last:
                     raise LostError(str(error)) from None
-        raise AssertionError
+            is_last = True
+        raise StatusError(LEADS_NOWHERE)
 
     def _refused(self, place: Place, status: int) -> Answer:
-        """Raises Unmounted, Locked, ConnectionLost."""
+        """Raises Unmounted, Locked, Unavailable, ConnectionLost."""
+        if status == RING:
+            return Answer(404, counts={stats.SOURCE_LEFT_OUT.format(why="ring"): 1})
         if status == LEADS_NOWHERE:
-            raise errors.Unavailable("its DFS link leads nowhere, or in a ring")
+            raise errors.Unavailable("its DFS link leads nowhere")
         if status in _NO_SHARE:
             raise errors.Unmounted(f"{printable(place.root)} is not there: is the share offered?")
         if status in _DENIED:
-            if not place.names or not self._may_enter(place):
-                root = printable(place.root)
-                raise errors.Unmounted(f"{root} may not be opened or listed by the crawl's account")
+            try:
+                spot = self._spot(place)
+            except (StatusError, LostError, SignInError, *_NETWORK):
+                spot = None
+            if spot is None or spot.path == spot.root:
+                raise _away(place, spot, "may not be opened or listed by the crawl's account")
             return Answer(403)
         if status in _LOCKED:
             raise errors.Locked("another program has locked the file")
+        if status in _OVERLOADED:
+            raise errors.ConnectionLost(f"{place.server} is overloaded (status {status:#010x})")
         if status not in _GONE:
-            raise errors.ConnectionLost(f"{place.server} answers with status {status:#010x}")
-        if not self.is_mounted(place.root):
-            raise errors.Unmounted(f"{printable(place.root)} is empty or not there")
+            raise errors.Unavailable(f"{place.server} answers with status {status:#010x}")
+        spot = self._spot(place)
+        if not self._is_there(spot):
+            raise _away(place, spot, "is empty or not there")
         return Answer(404)
-
-    def _may_enter(self, place: Place) -> bool:
-        """Whether the crawl may open the share at all."""
-        try:
-            self._spot(place._replace(names=()))
-        except (StatusError, LostError, SignInError, errors.Unavailable, *_NETWORK):
-            return False
-        return True
 
     def _file(self, place: Place, url: str, asked: dict[str, str], blobs: Path | None) -> Answer:
         spot = self._spot(place)
@@ -324,16 +338,17 @@ class SmbConnector:
             if error.status == NO_FOLDER:
                 return Answer(301, {"Location": place._replace(is_folder=False).url})
             raise
-        if not listing.entries and not place.names:
-            raise errors.Unmounted(f"{printable(place.root)} is empty: is the share mounted?")
-        keys = [_order(entry.name) for entry in listing.entries]
-        start = bisect.bisect_left(keys, _order(unquote(query.removeprefix(FROM)))) if query else 0
+        if not listing.entries and spot.path == spot.root:
+            raise _away(place, spot, "is empty: is the share mounted?")
+        begin = _order(unquote(query.removeprefix(FROM)))
+        start = bisect.bisect_left(listing.entries, begin, key=lambda one: _order(one.name))
         part = listing.entries[start : start + PART]
         rows, left_out = self._rows(place, spot, part)
-        begin = _escaped(listing.entries[start + PART].name) if len(keys) > start + PART else ""
+        others = listing.entries[start + PART : start + PART + 1]
+        following = _escaped(others[0].name) if others else ""
         if not query:
             left_out += listing.left_out
-        answer = folder_page(printable(unquote(place.url)), rows, begin)
+        answer = folder_page(printable(unquote(place.url)), rows, following)
         if left_out:
             said = ", ".join(f"{number} {why}" for why, number in sorted(left_out.items()))
             answer.body += f"\nLeft out: {said}".encode()
@@ -461,17 +476,20 @@ class SmbConnector:
         if place is None:
             return False
         try:
-            return self._again(lambda: self._has_entries(place))
+            return self._again(lambda: self._is_there(self._spot(place)))
         except StatusError as error:
             return error.status in _DENIED
-        except (LostError, SignInError, errors.Unavailable, *_NETWORK):
+        except (LostError, SignInError, *_NETWORK):
             return False
 
-    def _has_entries(self, place: Place) -> bool:
-        spot = self._spot(place)
+    def _is_there(self, spot: Spot) -> bool:
+        """Whether the share of a place, or the folder to which a DFS link leads, has entries, or is
+        closed to the account."""
+        spot = spot._replace(path=spot.root)
         opening = smb.create(spot.full, smb.LIST_FOLDER, smb.IS_FOLDER)
         created, found, _ = self._ask(spot, [opening, smb.query_directory(65_536), smb.close()])
-        self._check(created)
+        if created.status:
+            return created.status in _DENIED
         names = {entry.name for entry in smb.entries_of(found.info)} if not found.status else set()
         return bool(names - {".", ".."})
 
@@ -502,6 +520,8 @@ class SmbConnector:
         spot = self._spot(place)
         opening = smb.create(spot.full, smb.READ_RIGHTS, smb.NO_RECALL)
         created, security, _ = self._ask(spot, [opening, smb.query_security(), smb.close()])
+        if created.status in _GONE and not self._is_there(spot):
+            raise AwayError(f"{spot.shares[-1]} is empty or not there")
         self._check(created)
         return _descriptor(security)
 
@@ -509,48 +529,78 @@ class SmbConnector:
         """Raises AwayError, UnreadableError."""
         try:
             return self._again(call)
-        except (LostError, SignInError, errors.Unavailable, *_NETWORK) as error:
+        except (LostError, SignInError, *_NETWORK) as error:
             raise AwayError(str(error) or "the connection ended") from None
         except StatusError as error:
             if error.status in _NO_SHARE or error.status == LEADS_NOWHERE:
                 raise AwayError("the share is not there") from None
+            if error.status in _GONE or error.status == RING:
+                raise UnreadableError("no file is there") from None
             raise UnreadableError(str(error)) from None
 
     # servers
 
     def _spot(self, place: Place) -> Spot:
-        """The real place of a URL, found over DFS links. Raises StatusError, LostError,
-        SignInError."""
-        server, port, path, shares = place.server, place.port, place.path, list[str]()
-        share, is_target = place.share, False
-        for _ in range(MAX_REFERRALS):
-            unc = _unc(server, share, path)
-            leads = self._referral(unc)
-            if leads is None:
-                link = self._link_of_target(server) if is_target else self._link(server, port)
-                shares.append(Place(server, port, share).root)
-                try:
-                    tree = link.tree(share)
-                except StatusError as error:
-                    if error.status not in _NO_SHARE or share.casefold() == "ipc$":
-                        raise
-                    self._learn(link, _unc(server, share), error)
-                    continue
-                return Spot(link, tree, share, path, tuple(shares))
-            if leads.prefix.count("\\") > 2:  # else the whole share lies elsewhere
-                shares.append(Place(server, port, share).root)
-            is_target = True
-            target = leads.target + unc[len(leads.prefix) :]
+        """The real place, over DFS links. Raises StatusError, LostError, SignInError, and
+        Unavailable or DeniedAddress for a link whose targets are away."""
+        return self._follow(place.server, place.port, place.share, place.path)
+
+    def _follow(
+        self,
+        server: str,
+        port: int,
+        share: str,
+        path: str,
+        shares: tuple[str, ...] = (),
+        came: tuple[Referral, ...] = (),
+    ) -> Spot:
+        """``came``: the links that have led here."""
+        unc, own = _unc(server, share, path), Place(server, port, share).root
+        leads = self._referral(unc)
+        if leads is None:
+            link = self._link_of_target(server) if came else self._link(server, port)
+            try:
+                tree = link.tree(share)
+            except StatusError as error:
+                if error.status in _NO_SHARE and self._has_learned(link, _unc(server, share)):
+                    return self._follow(server, port, share, path, shares, came)
+                if came and error.status not in _EXPIRED:
+                    raise errors.Unavailable(f"its DFS link leads to {own}: {error}") from None
+                raise
+            root = came[-1].path_in_share if came else ""
+            is_target = any(one.prefix.count("\\") > 2 for one in came)
+            return Spot(link, tree, share, path, (*shares, own), is_target, root)
+        came = (*came, leads)
+        if len(came) > MAX_REFERRALS:
+            raise StatusError(LEADS_NOWHERE)
+        if leads.prefix.count("\\") > 2:  # else the whole share lies elsewhere
+            shares = *shares, own
+        failed: Exception | None = None
+        inside = unc.split("\\")[leads.prefix.count("\\") + 1 :]
+        for at, target in enumerate(leads.targets):
+            if any((one.prefix + "\\").startswith(target.casefold() + "\\") for one in came):
+                failed = failed or StatusError(RING)
+                continue
+            chosen = leads._replace(targets=(target, *leads.targets[:at], *leads.targets[at + 1 :]))
             _, server, share, *rest = target.split("\\")
-            port, path = 445, "\\".join(rest)
-        raise StatusError(LEADS_NOWHERE)
+            try:
+                there = "\\".join(rest + inside)
+                found = self._follow(server, 445, share, there, shares, (*came[:-1], chosen))
+            except (errors.Unavailable, errors.DeniedAddress) as error:
+                failed = error
+                continue
+            if at:  # the next documents need not wait for those that are away
+                self._remember(chosen)
+            return found
+        raise failed or StatusError(LEADS_NOWHERE)
 
     def _link_of_target(self, server: str) -> Link:
-        """The session with a server to which a DFS link leads. Raises Unavailable: the server of
-        the link is well."""
+        """The session with a server to which a DFS link leads. Raises DeniedAddress, and
+        Unavailable: the server of the link is well."""
         try:
             return self._link(server, 445)
-        except (SignInError, *_NETWORK) as error:
+        except (SignInError, errors.Unresolved, errors.Refused, errors.TimedOut,
+                errors.ConnectionLost) as error:  # fmt: skip
             raise errors.Unavailable(f"its DFS link leads to {server}: {error}") from None
 
     def _referral(self, unc: str) -> Referral | None:
@@ -561,27 +611,28 @@ class SmbConnector:
             for one in self._referrals
             if one.until > now
             and (key == one.prefix or key.startswith(one.prefix + "\\"))
-            and not (one.target.casefold() + "\\").startswith(one.prefix + "\\")
+            and not (one.targets[0].casefold() + "\\").startswith(one.prefix + "\\")
         ]
         return max(fit, key=lambda one: len(one.prefix), default=None)
 
-    def _learn(self, link: Link, unc: str, error: StatusError) -> None:
-        """Ask where a path leads. Raises the error if it leads nowhere."""
+    def _has_learned(self, link: Link, unc: str) -> bool:
+        """Ask where a path leads, and whether it leads anywhere else."""
         try:
-            found = referral(link, unc)
+            self._remember(referral(link, unc))
         except StatusError:
-            raise error from None
+            return False
+        return self._referral(unc) is not None
+
+    def _remember(self, found: Referral) -> None:
         with self._keeping:
             now = time.monotonic()
             known = [one for one in self._referrals if one.until > now]
             kept = [one for one in known if one.prefix != found.prefix]
             self._referrals = [*kept[-999:], found]
-        if self._referral(unc) is None:
-            raise error
 
     def _ask(self, spot: Spot, messages: list[smb.Message]) -> list[Reply]:
-        """Raises LostError, TimedOut, StatusError for a session or share that has ended, and for a
-        path that lies elsewhere."""
+        """Raises LostError, TimedOut, StatusError for a session or share that has ended, and
+        _LinkError."""
         replies = spot.link.ask(spot.tree, messages, self.limits.total_secs)
         status = replies[0].status
         if status in _EXPIRED:
@@ -589,9 +640,9 @@ class SmbConnector:
         elif status == _TREE_GONE:
             spot.link.forget_tree(spot.share)
         elif status == NOT_COVERED:
-            unc = _unc(spot.link.server, spot.share, spot.path)
-            self._learn(spot.link, unc, StatusError(status))
-            raise LostError("the path lies on another server")  # which is known from now on
+            if not self._has_learned(spot.link, _unc(spot.link.server, spot.share, spot.path)):
+                raise StatusError(LEADS_NOWHERE)
+            raise _LinkError
         if status in _EXPIRED or status == _TREE_GONE:
             raise StatusError(status)
         return replies
@@ -644,7 +695,9 @@ class Links:
             try:
                 link = self._links[key] = Link(server, port, account, secs)
             except SignInError as error:
-                why = redacted(f"signing in as {account.user or 'guest'} was refused: {error}")
+                by_ticket = "with a Kerberos ticket" if account.method else "as guest"
+                who = f"as {account.user}" if account.user else by_ticket
+                why = redacted(f"signing in {who} was refused: {error}")
                 self._refused[key] = time.monotonic() + REFUSED_SECS, why
                 raise SignInError(why) from None
             return link
@@ -657,7 +710,18 @@ class Links:
 
 
 LINKS = Links()
-_NETWORK = (errors.Unresolved, errors.Refused, errors.TimedOut, errors.ConnectionLost)
+_NETWORK = (errors.Unresolved, errors.Refused, errors.TimedOut, errors.ConnectionLost,
+            errors.Unavailable, errors.DeniedAddress)  # fmt: skip
+
+
+def _away(place: Place, spot: Spot | None, why: str) -> Exception:
+    """The error for a share that is away, or for the target of a DFS link: the share of the link is
+    well."""
+    if spot is not None and spot.is_target:
+        return errors.Unavailable(
+            f"its DFS link leads to {printable(spot.shares[-1])}, which {why}"
+        )
+    return errors.Unmounted(f"{printable(place.root)} {why}")
 
 
 def _unc(*names: str) -> str:
@@ -674,6 +738,8 @@ def place_of(url: str) -> Place | None:
         return None
     unfit = any(_UNFIT.search(name) or name in (".", "..") for name in names)
     if parts.scheme != "smb" or not server or not names or unfit:
+        return None
+    if names[0].casefold() == "ipc$":  # pipes, no documents
         return None
     return Place(server, port, names[0], tuple(names[1:]), parts.path.endswith("/"))
 

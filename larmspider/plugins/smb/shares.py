@@ -36,16 +36,22 @@ _GET_INFO = 16
 _LEVEL = 502
 _FRAGMENT = 4_280  # bytes of a part of a call
 _MOST = 65_536
+_MOST_TARGETS = 8  # servers of one DFS link
 _BUFFER_OVERFLOW = 0x80000005  # more of a message is waiting; a part of an answer is never larger
 
 
 class Referral(NamedTuple):
-    """``prefix`` of a path, in lower case with one backslash, leads to ``target``, valid until a
-    time of the monotonic clock."""
+    """``prefix`` of a path, in lower case with one backslash, leads to one of ``targets``, valid
+    until a time of the monotonic clock. The first one is tried first."""
 
     prefix: str
-    target: str
+    targets: tuple[str, ...]
     until: float
+
+    @property
+    def path_in_share(self) -> str:
+        """The folder of a share to which the first target leads."""
+        return "\\".join(self.targets[0].split("\\")[3:])
 
 
 def referral(link: Link, path: str) -> Referral:
@@ -59,12 +65,15 @@ def referral(link: Link, path: str) -> Referral:
     response = DFSReferralResponse()
     try:
         response.unpack(reply.output)
-        entry = response["referral_entries"].get_value()[0]
-        seconds = min(max(entry["time_to_live"].get_value(), 60), 3_600)
-        prefix, target = entry.dfs_path, entry.network_address
+        entries = response["referral_entries"].get_value()[:_MOST_TARGETS]
+        seconds = min(max(entries[0]["time_to_live"].get_value(), 60), 3_600)
+        prefix = entries[0].dfs_path
+        targets = tuple(_one_slash(one.network_address) for one in entries)
+        if any(target.count("\\") < 2 for target in targets):
+            raise ValueError(targets)
     except (IndexError, ValueError, SMBException):
         raise StatusError(0xC000026D) from None  # STATUS_DFS_EXIT_PATH_FOUND: no target
-    return Referral(_one_slash(prefix).casefold(), _one_slash(target), time.monotonic() + seconds)
+    return Referral(_one_slash(prefix).casefold(), targets, time.monotonic() + seconds)
 
 
 def _one_slash(path: str) -> str:

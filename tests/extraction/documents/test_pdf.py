@@ -385,3 +385,14 @@ def test_a_cut_or_overwritten_pdf_ends_in_text_or_an_outcome():
         except parts.Unread:
             continue
         assert page.text or not page.unread
+
+
+def test_a_pdf_that_lost_its_end_or_pages_is_damaged():
+    whole = corpus.pdf(["first page", "second page", "third page"])
+    page = read(whole[: whole.rfind(b"startxref")])
+    assert page.text == "first page\fsecond page\fthird page"
+    assert page.unread == "damaged: it is cut off"
+    assert read(whole + b"\n<!-- a footer -->" * 99).unread == ""
+    page = read(whole.replace(b"/Type/Page/", b"/Type/Font/", 1))
+    assert page.text.split("\f")[1:] == ["second page", "third page"]
+    assert page.unread == "damaged: 1 of 3 pages cannot be read"

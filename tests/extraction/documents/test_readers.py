@@ -132,7 +132,7 @@ def test_archives_in_archives_are_read_three_deep(readers):
 
 def test_an_archive_that_cannot_be_opened_in_an_archive_says_so(readers):
     inner = corpus.zipped({"b.txt": "text of b"})
-    body = corpus.zipped({"a.txt": "text of a", "broken.zip": inner[:-30]})
+    body = corpus.zipped({"a.txt": "text of a", "broken.zip": b"PK\3\4" + inner[9:-30]})
     page = read(body, "x.zip", readers)
     assert [(part.name, part.unread.partition(":")[0]) for part in page.parts] == [
         ("a.txt", ""),
@@ -351,6 +351,8 @@ def test_old_office_needs_a_second_reader(readers):
         (corpus.zipped({"Index/Document.iwa": b"x", "preview.jpg": b"x"}), "x.pages", ""),
         (b"\0\1\0\0Standard ACE DB\0", "x.accdb", ""),
         (b"\xffWPC...", "x.wpd", "application/vnd.wordperfect"),
+        (b"PK\7\x08PK\3\4" + b"x" * 100, "x.z01", ""),
+        (b"x" * 99 + b"\xffPK\5\6\1\0" + b"\0" * 16, "x.zip", "application/zip"),
     ],
 )
 def test_a_known_format_that_nothing_reads_says_so(body, name, said, readers):
@@ -461,7 +463,7 @@ def test_dates(text, seconds):
 def test_a_reader_refuses_by_an_outcome():
     with pytest.raises(Unread) as refused:
         parts.read("application/pdf", b"%PDF-1.7", "http://h/", None)
-    assert refused.value.unread == "damaged: PDFium finds no PDF in it"
+    assert refused.value.unread == "damaged: it is cut off"
     assert isinstance(SAMPLES["pdf"], Sample)
 
 

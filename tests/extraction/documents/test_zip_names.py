@@ -50,6 +50,12 @@ def test_what_is_said_of_a_name_comes_first() -> None:
     assert names(zipped(("Ko\u0308pfe".encode(), 0, b""))) == ["Ko\u0308pfe"]
 
 
+def test_a_backslash_of_windows_is_a_slash() -> None:
+    raw = (b"a\\", b"a\\b.txt", b"a\\Thumbs.db", "a\\機能の報告.txt".encode("cp932"))
+    assert names(zipped(*((name, 0, b"") for name in raw))) == ["a/b.txt", "a/機能の報告.txt"]
+    assert names(zipped((b"a\\b.txt", 0, b""), system=3)) == ["a\\b.txt"]
+
+
 def test_a_false_flag_costs_no_member() -> None:
     body = zipped((b"K\x94pfe", 0x800, b""), ("ä".encode(), 0x800, b""))
     assert names(body) == names(b"junk" + body) == ["Köpfe", "ä"]

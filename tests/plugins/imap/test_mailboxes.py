@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from larmspider.access.connected import AwayError
 from larmspider.access.lists import AccessList
 from larmspider.fetch import errors
 from larmspider.fetch.deny_addresses import DenyAddresses
@@ -113,3 +118,84 @@ def test_a_denied_address_is_not_asked(server: Dovecot, tmp_path: Path) -> None:
     found = ImapConnector(sites, Limits(), DenyAddresses(["127.0.0.0/8"]))
     with pytest.raises(errors.DeniedAddress):
         found.read(server.url(), NOTHING)
+    is_away(found, server.url())
+
+
+def is_away(reader: ImapConnector, base: str) -> None:
+    """The pass over rights goes on without this server."""
+    assert not reader.is_mounted(base)
+    with pytest.raises(AwayError):
+        list(reader.files(f"{base}INBOX/", [f"{base}INBOX/1-1.eml"]))
+
+
+def test_deleted_messages_are_left_out(server: Dovecot, tmp_path: Path) -> None:
+    server.put("anna", "Old", mail("kept", "a"), mail("deleted", "b"))
+    with server.client("anna") as client:
+        client.select_folder("Old")
+        client.delete_messages([2])
+    with reader(server, tmp_path) as anna:
+        answer = anna.read(server.url("Old/"), NOTHING)
+        assert answer.counts == {"larm/left_out/deleted": 1}
+        (name,) = re.findall(rb"(\d+-1).eml</a>", answer.body)
+        assert b"-2.eml" not in answer.body
+        for number, status in ((1, 200), (2, 404), (0, 404), (2**32, 404)):
+            path = f"Old/{name.decode()[:-2]}-{number}.eml"
+            assert anna.read(server.url(path), NOTHING).status == status
+        moved = anna.read(server.url("inbox/1-1.eml"), NOTHING)
+        assert (moved.status, moved.headers["Location"]) == (301, server.url("INBOX/1-1.eml"))
+
+
+def test_too_many_connections_are_no_wrong_password(server: Dovecot, tmp_path: Path) -> None:
+    conf = server.folder / "conf"
+    text = conf.read_text()
+    server.stop()
+    conf.write_text(f"{text}\nmail_max_userip_connections = 1\n")
+    server.start()
+    with reader(server, tmp_path) as anna:
+        with server.client("anna"):
+            with pytest.raises(errors.ConnectionLost, match="Maximum number of connections"):
+                anna.read(server.url("INBOX/"), NOTHING)
+            is_away(anna, server.url())
+        assert anna.read(server.url("INBOX/"), NOTHING).status == 200
+    server.stop()
+    conf.write_text(text)
+    server.start()
+
+
+GREETING = b"* OK ready\r\n"
+CAPABILITIES = b"* CAPABILITY IMAP4rev1\r\nTAG OK done\r\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ((), "refused"),
+        ((b"* BYE too busy\r\n",), "refused"),
+        ((GREETING, CAPABILITIES), "reset"),
+        ((GREETING, CAPABILITIES, b"TAG NO [UNAVAILABLE] later\r\n"), "reset"),
+    ],
+)
+def test_a_server_that_ends_the_connection_while_signing_in(
+    server: Dovecot, tmp_path: Path, lines: tuple[bytes, ...], kind: str
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*server.authority.issue("127.0.0.1"))
+    with socket.create_server(("127.0.0.1", 0)) as listening, reader(server, tmp_path) as anna:
+
+        def run() -> None:
+            with suppress(OSError):
+                while True:
+                    with context.wrap_socket(listening.accept()[0], server_side=True) as one:
+                        tag = b""
+                        for line in lines:
+                            one.sendall(line.replace(b"TAG", tag))
+                            tag = one.recv(1000).partition(b" ")[0]
+
+        threading.Thread(target=run, daemon=True).start()
+        base = f"imaps://127.0.0.1:{listening.getsockname()[1]}/"
+        for _ in range(2):
+            with pytest.raises(Exception, match="127") as raised:
+                anna.read(f"{base}INBOX/", NOTHING)
+            assert errors.kind_of(raised.value) == kind
+        is_away(anna, base)
+        listening.shutdown(socket.SHUT_RDWR)

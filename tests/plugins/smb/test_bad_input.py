@@ -18,6 +18,7 @@ from larmspider.access.connected import AwayError
 from larmspider.access.lists import OPERATORS_ONLY, AccessList
 from larmspider.extraction.pages.html import extract
 from larmspider.fetch import errors
+from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import read_sites_file
 from larmspider.fetch.source_handler import Answer
@@ -31,6 +32,16 @@ pytestmark = [pytest.mark.acceptance, needs_samba]
 NOTHING = {"If-None-Match": "", "If-Modified-Since": ""}
 LIMITS = Limits(max_bytes=200_000, document_bytes=300_000, total_secs=20.0)
 BASE = "smb://127.0.0.1/share/"
+LINKS_OF_DFS = {
+    "Straße": r"127.0.0.1\data\Größe",
+    "two": r"127.0.0.9\data,127.0.0.1\data",
+    "away": r"127.0.0.9\data",
+    "no-share": r"127.0.0.1\none",
+    "no-folder": r"127.0.0.1\data\none",
+    "empty": r"127.0.0.1\empty",
+    "itself": r"127.0.0.1\dfs",
+    "second": r"127.0.0.1\dfs2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +50,19 @@ def server() -> Iterator[Samba]:
     folder.chmod(0o755)
     (folder / "private").mkdir(mode=0o755)
     (folder / "private" / "a.txt").write_text("a")
+    for name in ("dfs", "dfs2", "empty"):
+        (folder / name).mkdir(mode=0o755)
+    (folder / "dfs" / "here.txt").write_text("here")
+    (folder / "private" / "Größe").mkdir(mode=0o755)
+    (folder / "private" / "Größe" / "b.txt").write_text("b")
+    for name, target in LINKS_OF_DFS.items():
+        (folder / "dfs" / name).symlink_to(f"msdfs:{target}")
+    (folder / "dfs2" / "back").symlink_to(r"msdfs:127.0.0.1\dfs")
     shares = {
+        "dfs": f" path = {folder / 'dfs'}\n msdfs root = yes",
+        "dfs2": f" path = {folder / 'dfs2'}\n msdfs root = yes",
+        "data": f" path = {folder / 'private'}",
+        "empty": f" path = {folder / 'empty'}",
         "private": f" path = {folder / 'private'}\n valid users = ben",
         "stubs": f" path = {folder / 'share'}\n vfs objects = offline acl_xattr",
         "lost": f" path = {folder / 'lost'}",
@@ -232,6 +255,37 @@ def test_folders_in_a_ring_end(server: Samba, reader: SmbConnector) -> None:
     answer = read(reader, f"{BASE}ring/inner/")
     assert names_in(answer, f"{BASE}ring/inner/") == ["a.txt"]
     assert answer.counts == {"larm/left_out/ring": 1}
+
+
+def test_dfs_links(server: Samba, reader: SmbConnector) -> None:
+    """A target that is away costs neither the other files of the namespace nor its own files."""
+    dfs = "smb://127.0.0.1/dfs/"
+    assert read(reader, f"{dfs}Stra%C3%9Fe/b.txt").body == b"b"
+    assert read(reader, f"{dfs}two/a.txt").body == b"a"  # the first target is away
+    for name in ("away", "no-share", "no-folder", "empty"):
+        for path in (f"{dfs}{name}/", f"{dfs}{name}/a.txt"):
+            with pytest.raises(errors.Unavailable, match="DFS link leads to"):
+                read(reader, path)
+        with pytest.raises(AwayError):  # rights stay as they were
+            list(reader.files(f"{dfs}{name}/", [f"{dfs}{name}/a.txt"]))
+    assert read(reader, f"{dfs}two/none.txt").status == 404
+    for path in ("itself/", "itself/here.txt", "second/back/", "second/back/here.txt"):
+        answer = read(reader, dfs + path)
+        assert (answer.status, answer.counts) == (404, {"larm/left_out/ring": 1}), path
+    assert read(reader, f"{dfs}here.txt").body == b"here"
+
+
+def test_denied_addresses(server: Samba, reader: SmbConnector) -> None:
+    """Of the target of a DFS link, and of a server that was crawled before."""
+    for denied, path in (("127.0.0.9", "dfs/away/"), ("127.0.0.1", "share/")):
+        LINKS.close()
+        url = f"smb://127.0.0.1/{path}"
+        found = SmbConnector(reader.sites, LIMITS, deny=DenyAddresses([denied]))
+        with pytest.raises(errors.DeniedAddress):
+            read(found, f"{url}a.txt")
+        with pytest.raises(AwayError):
+            list(found.files(url, [f"{url}a.txt"]))
+        assert found.is_mounted(found.root_of(url) or "") == (path != "share/")
 
 
 def test_a_large_folder_comes_in_parts(

@@ -21,7 +21,7 @@ from tests.support.access import Person, acl, kernel_reads, reader_of
 from tests.support.servers.samba import GROUPS, PEOPLE, Samba, needs_samba
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, needs_samba]
+pytestmark = [pytest.mark.acceptance, needs_samba]
 
 PERSONS = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
 EACH = 12

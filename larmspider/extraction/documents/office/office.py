@@ -57,6 +57,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             metadata(package, builder)
             builder.note()
             _read(package, builder)
+        archive.end()
     return builder.page(url)
 
 
@@ -66,7 +67,7 @@ def metadata(package: Package, builder: DocumentBuilder) -> None:
     found = next((one.target for one in package.related("") if one.kind == kind), "")
     if name := found or package.name("docProps/core.xml"):
         try:
-            dublin_core(package.xml(name), builder)
+            dublin_core(package.xml(name, is_whole=True), builder)
         except Spent:
             raise
         except Unread:
@@ -180,8 +181,9 @@ class PartTexts:
             if self._depth == MAX_DEPTH:
                 why = f"documents in documents are read {MAX_DEPTH} levels deep, not deeper"
                 raise Unread(Outcome.TOO_LARGE, why)
-            within = Package(ZipReader(data, self._package.archive.budget))
-            _read(within, self._builder, self._depth + 1)
+            archive = ZipReader(data, self._package.archive.budget)
+            _read(Package(archive), self._builder, self._depth + 1)
+            archive.end()
         elif is_chunk(kind) and (extract := extractor_for(kind)) is not None:
             page = extract(data, _BASE, None)
             self._builder.add(page.text)

@@ -100,7 +100,7 @@ _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 def read(package: Package, builder: DocumentBuilder) -> None:
     archive, faults = package.archive, list[Unread]()
     manifest = package.name("META-INF/manifest.xml")
-    if manifest and b"encryption-data" in archive.read(manifest):
+    if manifest and b"encryption-data" in archive.beginning(manifest):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     if name := package.name("meta.xml"):
         try:
@@ -118,7 +118,7 @@ def read(package: Package, builder: DocumentBuilder) -> None:
             continue
         seen.add(name)
         try:
-            root = _root(archive.read(name))
+            root = _root(archive.beginning(name))
         except Spent:
             raise
         except Unread as unread:

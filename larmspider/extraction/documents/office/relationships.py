@@ -78,10 +78,11 @@ class Package:
         """The parts in a folder, or in several."""
         return [name for key, name in self._names.items() if key.startswith(folder)]
 
-    def xml(self, part: str) -> Any:
+    def xml(self, part: str, *, is_whole: bool = False) -> Any:
         """The root element. Names of ISO 29500 strict are replaced by the names of ECMA-376, and
-        escapes by their characters. Raises Unread."""
-        data = self.archive.read(part)
+        escapes by their characters. A damaged part has its first elements unless ``is_whole``.
+        Raises Unread."""
+        data = self.archive.read(part) if is_whole else self.archive.beginning(part)
         if b"purl.oclc.org" in data[:4_096]:
             data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
         root = parse_xml(data)

@@ -62,6 +62,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 def _read(body: bytes, builder: DocumentBuilder) -> None:
     workbook: Workbook | None = None
+    archive: ZipReader | None = None
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
@@ -94,6 +95,8 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
     if workbook is not None:
         workbook.texts.end()
+    if archive is not None:
+        archive.end()
 
 
 def _book(body: bytes) -> bytes:

@@ -23,7 +23,7 @@ import pypdfium2.raw as pdfium_c
 
 from larmspider.extraction.documents.pdfs import pdf_objects
 from larmspider.extraction.documents.pdfs.pdf_text import HYPHENS, text_of
-from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
+from larmspider.extraction.documents.reading import CUT_OFF, DocumentBuilder, Unread, date_of
 from larmspider.extraction.pages.page_builder import MAX_TEXT, page_text
 from larmspider.extraction.processes import progress
 from larmspider.items import Outcome, Page
@@ -32,6 +32,8 @@ _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
+_END_BYTES = 1 << 16
+"""Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); junk may follow."""
 _MAX_LOOKS = 1_000
 """Annotations of a page whose looks are read."""
 _EMPTY = len("\0\0")
@@ -49,7 +51,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     except pdfium.PdfiumError as error:
         if error.err_code in (pdfium_c.FPDF_ERR_PASSWORD, pdfium_c.FPDF_ERR_SECURITY):
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
-        raise Unread(Outcome.DAMAGED, "PDFium finds no PDF in it") from None
+        why = CUT_OFF if _is_cut_off(body) else "PDFium finds no PDF in it"
+        raise Unread(Outcome.DAMAGED, why) from None
     try:
         return _read(document, body, url)
     finally:
@@ -97,10 +100,19 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     if size > MAX_TEXT:
         of = f"text of the first {len(pages):,} of {len(document):,} pages"
         made.unread = f"{Outcome.TOO_LONG}: {of}"
-    elif not size and (bad or not len(document)):
+    elif size and bad:
+        of = f"{bad:,} of {len(document):,} pages cannot be read"
+        made.unread = f"{Outcome.DAMAGED}: {of}"
+    elif bad or not len(document):
         made.unread = f"{Outcome.DAMAGED}: no page can be read"
+    elif _is_cut_off(body):
+        made.unread = f"{Outcome.DAMAGED}: {CUT_OFF}"
     made.unread = made.unread or unread
     return made
+
+
+def _is_cut_off(body: bytes) -> bool:
+    return b"startxref" not in body[-_END_BYTES:]
 
 
 def _text(text_page: Any, creator: str) -> str:
