@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from uuid import uuid4
 import pytest
 from scrapy.settings import Settings
 
+from larmspider import settings
 from larmspider.access.lists import AccessList
 from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.errors import SearchAwayError, SearchRefusedError
@@ -27,10 +29,13 @@ from larmspider.search.labels import parse_labels
 from larmspider.search.query import Filters
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
+from larmspider.workdir.manifest import FORMAT
 from tests.plugins.opensearch.test_node import receiver_for
+from tests.support.crawling import Ran, scrapy
 from tests.support.servers.opensearch.cluster import OpenSearchCluster
 from tests.support.servers.opensearch.shared import SharedNode
 from tests.support.spooled import entries
+from tests.support.web.serving import Served
 
 pytestmark = pytest.mark.acceptance
 
@@ -225,6 +230,56 @@ def test_a_crawl_without_access_lists_shows_nothing(both: Both, tmp_path: Path) 
     found = searcher_of([tmp_path], settings_for(both.url))
     assert found.seen_by(PEOPLE["nobody"]).search("password").total == 0
     assert found.seen_by(EVERYTHING).search("password").total > 0
+
+
+def test_the_page_and_the_command_search_it(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = {"format": FORMAT, "began": "b", "stores": {}, "seeds": ["http://wiki.example/"]}
+    (both.crawl / "crawl.json").write_text(json.dumps(manifest))
+    monkeypatch.setattr(settings, "LARM_SEARCH", "opensearch")
+    monkeypatch.setattr(settings, "LARM_OPENSEARCH_URL", both.url)
+    wanted = both.ours.search("password").total
+    with Served(both.crawl) as site:
+        page = site.get("/search?q=password")
+        assert page.status == 200
+        assert f"{wanted} pages found" in page.text
+        found = site.get("/search?q=password&format=json").json
+        assert found["total"] == wanted
+        for path in (
+            "/search",
+            "/search/suggest?q=pa",
+            "/search?q=passwrd",
+            "/search?q=%22a%20b%22",
+        ):
+            assert site.get(path).status == 200
+        similar = "/search?similar=http://wiki.example/haus"
+        assert site.get(similar).status == 200
+        assert "Druckertreiber" in site.get("/search/copy?u=http://wiki.example/haus").text
+        assert site.get(f"{similar}&format=json").json["total"] >= 1
+    away = "http://larm:s3cret-word@127.0.0.1:1/intranet"
+    monkeypatch.setattr(settings, "LARM_OPENSEARCH_URL", away)
+    with Served(both.crawl) as site:
+        for path in ("/search?q=password", "/search?q=password&format=json", "/search/copy?u=x"):
+            answer = site.get(path)
+            assert answer.status == 503
+            assert "OpenSearch at 127.0.0.1:1: " in answer.text
+            assert "s3cret" not in answer.text
+        assert site.get("/search").status == 200
+        assert site.get("/search/suggest?q=pa").json == ["pa", []]
+        assert site.get("/url?u=http://wiki.example/haus").status == 200
+
+    def searched(url: str, query: str = "password") -> Ran:
+        monkeypatch.setenv("LARM_OPENSEARCH_URL", url)
+        own = ["-s", "LARM_SEARCH=opensearch", "--dir", str(both.crawl)]
+        return scrapy("search", *own, query, "--json", cwd=both.crawl)
+
+    ran = searched(both.url)
+    assert (ran.status, ran.json["total"]) == (0, wanted)
+    ran = searched(away)
+    assert ran.status == 75
+    assert ran.err.startswith("larmspider search: OpenSearch at 127.0.0.1:1: ")
+    assert len(ran.err.splitlines()) == 1
+    assert searched(both.node.url("test-none")).status == 2
+    assert searched("ftp://x").status == 2
 
 
 def test_no_index_of_this_name(opensearch: SharedNode, tmp_path: Path) -> None:
