@@ -197,11 +197,11 @@ class Source:
 
     def searcher(self) -> Searcher:
         """Raises CrawlDirError if the index is missing, damaged, or of another version."""
-        crawl = self.crawl
+        crawl, settings = self.crawl, self.settings
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
             if self._searcher is None or self._searcher[0] != seen:
-                searcher = searcher_of(crawl, self.settings)
+                searcher = searcher_of(crawl, settings)
                 searcher.count()  # files of the index may be missing, or the server away
                 self._searcher = (seen, searcher)
             return self._searcher[1]

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 from larmspider import options
 from larmspider.errors import CrawlDirError, QueryError, SearchAwayError, SearchRefusedError
 from larmspider.index.access import EVERYTHING, Access
+from larmspider.index.copies import MOST, like, near
 from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
-from larmspider.index.schema import STEMMERS, ExactAnalyzer
+from larmspider.index.schema import STEMMERS, ExactAnalyzer, label
 from larmspider.index.stems import COMPOUNDING, STEMMERS_OF, Stems
 from larmspider.index.unreached import Unreached
 from larmspider.index.version import restricted_of
@@ -84,6 +85,7 @@ KNOWN_MAJORS: Mapping[str, frozenset[int]] = {
 _BYTES = 64_000_000  # of an answer with pages
 _PAGES = 32  # that are read together
 _TERMS = 500  # that are counted together
+_FEW_WORDS = 20  # that are looked up with their stems
 _IDLE = 8  # connections
 _AT_ONCE_SECS = 1.0
 """A kept connection that fails within this time was closed by the server before."""
@@ -253,6 +255,8 @@ class View:
     def look_up(self, terms: Iterable[tuple[str, str]]) -> None:
         """Count the pages with each term, in few requests."""
         wanted = [one for one in dict.fromkeys(terms) if one not in self._counts]
+        if self._counts and not wanted:
+            return
         for start in range(0, max(1, len(wanted)), _TERMS):
             some = wanted[start : start + _TERMS]
             each = {
@@ -360,7 +364,7 @@ class OpenSearchReader:
             elif order_by_field is not None:
                 value = hit["sort"][0] * _NANOSECONDS
             hits.append((value, address))
-        self._next += [address.doc for _, address in hits if address.doc not in self._pages]
+        self._next = self._next + [place.doc for _, place in hits]
         return Found(hits, answer["hits"]["total"]["value"] if count else None)
 
     def aggregate(self, query: OpenSearchQuery, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -411,6 +415,7 @@ class OpenSearchReader:
             self._read(names[:half])
             self._read(names[half:])
             return
+        alike = set[int]()
         for hit in hits:
             try:
                 page, _ = page_in(hit["_source"])
@@ -421,6 +426,22 @@ class OpenSearchReader:
             found = page.fields()
             found["sections"] = [tuple(one) for one in found.get("sections", ())]
             self._pages[hit["_id"]] = found
+            if page.likeness is not None and page.likeness not in self.view.known.copies:
+                alike.add(page.likeness)
+        if alike:
+            self._count_copies(alike)
+
+    def _count_copies(self, likenesses: Collection[int]) -> None:
+        """Count the copies of several pages together, as `Reading.number_of_copies` would."""
+        blocks = sorted({block for one in likenesses for block in like(one)})
+        query = OpenSearchQuery.term_set_query(SCHEMA, "blocks", blocks)
+        after = self._next
+        found = [place.likeness for _, place in self.search(query, WINDOW, count=False).hits]
+        self._next = after  # these pages are not shown
+        if len(found) < WINDOW:
+            for one in likenesses:
+                copies = sum(other is not None and near(one, other) for other in found)
+                self.view.known.copies[one] = min(MOST, copies) - 1
 
     def _seen(self, query: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
         return {"bool": {"must": [query], "filter": [self.view.filter, *more]}}
@@ -486,13 +507,19 @@ class OpenSearchRanking(Ranking):
     def build(self, query: ParsedQuery) -> Any:
         texts = [text for clause in query.clauses for text in (clause.text, *clause.also)]
         texts += [related for clause in query.clauses for related in clause.related]
-        self.view.look_up(one for text in texts for one in self._asked(text))
+        whole = label(" ".join(clause.text for clause in query.clauses))
+        terms = [one for text in texts for one in self.terms_of(text)]
+        self.view.look_up([*terms, ("labels", whole)])
         return super().build(query)
 
-    def _asked(self, text: str) -> Iterator[tuple[str, str]]:
+    def terms_of(self, text: str) -> Iterator[tuple[str, str]]:
+        """The terms by which the words of a text are weighed."""
         for word in self.words(text):
             yield from ((field, word) for field in _COUNTED_FIELDS)
-            yield from ((field, s) for s in self._stems.analyze(word) for field in STEMMED_WEIGHTS)
+            for stem in self._stems.analyze(word):
+                yield from ((field, stem) for field in STEMMED_WEIGHTS)
+                for at in range(1, len(stem)) if self._stems.has_compounds else ():
+                    yield from (("body", part) for part in (stem[:at], stem[at:]))
 
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         text = f"{document.title} {document.text[:_LIKE_CHARS]}"
@@ -592,7 +619,7 @@ class OpenSearchEngine(SearchEngine):
         of_all, seen = cast("tantivy.Searcher", OfAll(view)), OpenSearchReader(view)
         return Statistics(of_all, view.pages_of_all, cast("Any", seen))
 
-    def ranking(self, boosts: Boosts) -> Ranking:
+    def ranking(self, boosts: Boosts) -> OpenSearchRanking:
         found = OpenSearchRanking(
             self.schema,
             self.seen_stems,
@@ -611,7 +638,11 @@ class OpenSearchEngine(SearchEngine):
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         wanted = list(words)
-        self._view.look_up((field, word) for word in wanted)
+        terms = [(field, word) for word in wanted]
+        if len(wanted) <= _FEW_WORDS:  # of a query, whose ranking looks up more about them
+            ranking = self.ranking(Boosts())
+            terms += [one for word in wanted for one in ranking.terms_of(word)]
+        self._view.look_up(terms)
         return super().frequencies(wanted, field)
 
     def few_beginning_with(
