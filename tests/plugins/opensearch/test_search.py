@@ -271,15 +271,21 @@ def test_the_page_and_the_command_search_it(both: Both, monkeypatch: pytest.Monk
         assert site.get("/url?u=http://wiki.example/haus").status == 200
 
     def searched(url: str, query: str = "password") -> Ran:
-        monkeypatch.setenv("LARM_OPENSEARCH_URL", url)
-        own = ["-s", "LARM_SEARCH=opensearch", "--dir", str(both.crawl)]
+        own = [
+            "-s",
+            "LARM_SEARCH=opensearch",
+            "-s",
+            f"LARM_OPENSEARCH_URL={url}",
+            "--dir",
+            str(both.crawl),
+        ]
         return scrapy("search", *own, query, "--json", cwd=both.crawl)
 
     ran = searched(both.url)
     assert (ran.status, ran.json["total"]) == (0, wanted)
     ran = searched(away)
     assert ran.status == 75
-    assert ran.err.startswith("larmspider search: OpenSearch at 127.0.0.1:1: ")
+    assert ran.err.startswith("scrapy search: OpenSearch at 127.0.0.1:1: ")
     assert len(ran.err.splitlines()) == 1
     assert searched(both.node.url("test-none")).status == 2
     assert searched("ftp://x").status == 2
