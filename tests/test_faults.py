@@ -21,7 +21,7 @@ AREAS = {
     "spellings": 6,
     "cluster": 8,
     "index": 6,
-    "search": 7,
+    "search": 9,
     "web": 10,
 }
 FAULT = Fault("small", "ten is eleven", "one.py", "TEN = 10", "TEN = 11", ("test_one.py",))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,13 +27,16 @@ def _one(name: str, act: str = "") -> str:
     return f"/crawls/{quote(name, safe='')}{act}"
 
 
+def _crawl_text(file: str) -> str:
+    from larmspider.server.config.crawl_file import read_text
+
+    return read_text(Path(file))
+
+
 def _table(file: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(Path(file).read_text("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file}: is not TOML: {error}") from None
+    from larmspider.server.config.crawl_file import table_of
+
+    return table_of(_crawl_text(file), file)
 
 
 ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
@@ -43,7 +45,7 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
     "create": (
         ("NAME", "FILE"),
         "create a crawl from a file",
-        lambda name, file: Asked("POST", "/crawls", {"name": name, "crawl": _table(file)}),
+        lambda name, file: Asked("POST", "/crawls", {"name": name, "crawl": _crawl_text(file)}),
     ),
     "change": (
         ("NAME", "FILE"),

@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.search_engines import searcher_of
 from larmspider.errors import ConfigError, QueryError
@@ -147,6 +147,9 @@ class Command(LarmCommand):
                 _print_why(reasons)
             return
         results = searcher.search(request)
+        for error in results.left_out:
+            text = f"without the pages of an index: {error}"
+            print(f"{program.NAME} search: {printable(text)}", file=sys.stderr)
         found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING.page)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:

@@ -69,6 +69,7 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         # imported here, 0.3 s: Scrapy imports the modules of all commands for each command
+        from larmspider.server.audit import Audit
         from larmspider.server.home import Home
 
         match args:
@@ -82,14 +83,21 @@ class Command(LarmCommand):
                 with home.claim():
                     asyncio.run(self._serve(home))
             case ["add", directory, *name] if len(name) < 2:
-                print(add(Home.open(Path(opts.home)), Path(directory), *name))
+                home = Home.open(Path(opts.home))
+                done = add(home, Path(directory), *name)
+                Audit(home.path).note("operator", "", "add", directory, done)
+                print(done)
             case ["token", name]:
                 from larmspider.server.people.tokens import TokenStore
 
                 if not re.fullmatch(r"\d{1,4}", opts.days):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
-                store = TokenStore(Home.open(Path(opts.home)).path)
-                print(store.make(name, opts.scope, int(opts.days), opts.user))
+                home = Home.open(Path(opts.home))
+                token = TokenStore(home.path).make(name, opts.scope, int(opts.days), opts.user)
+                Audit(home.path).note(
+                    "operator", "", "make token", f"{name} ({opts.scope})", "done"
+                )
+                print(token)
             case ["backup", file]:
                 from larmspider.commands.backup import backup
 
@@ -220,6 +228,7 @@ class Command(LarmCommand):
             lambda path: open_crawl(path, (), settings),
             name,
             others,
+            is_planned=True,
         )
         return found
 
@@ -241,8 +250,10 @@ def add(home: Home, directory: Path, name: str = "") -> str:
         raise ConfigError(state.sentence)
     if directory.is_symlink():
         raise ConfigError(f"{directory} is a symbolic link: name {directory.resolve()} itself")
+    directory = directory.resolve()
     for entry in home.crawls().values():
-        if entry.crawl is not None and home.directory_of(entry.name, entry.crawl) == directory:
+        own = home.directory_of(entry.name, entry.crawl)
+        if entry.crawl is not None and own.resolve() == directory:
             raise ConfigError(f"{directory} is the crawl {entry.name} already")
     manifest = read_manifest(directory)
     identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}

@@ -263,7 +263,7 @@ class OperatorExtension:
     async def _stop(self, form: Form) -> str:
         self._scheduler.frontier.control.paused = False
         self._stopping = asyncio.get_running_loop().create_task(self.crawler.stop_async())
-        return "the crawl stops; run the same command to continue it"
+        return "the crawl stops; start it again to continue it"
 
     async def _seeds(self, form: Form) -> str:
         return await add_seeds(self.crawler, form.get("urls", ""))

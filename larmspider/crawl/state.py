@@ -22,6 +22,7 @@ from larmspider.workdir.manifest_copy import read_or_copy
 
 FINISHED = "finished"
 """How a crawl ends when nothing is left to do."""
+_HOW = {FINISHED: "Finished", "shutdown": "Stopped"}
 
 
 class State(StrEnum):
@@ -70,12 +71,12 @@ class RunState:
         if is_locked(path / LOCK):
             return cls(State.RUNNING, f"Running since {began}.", began)
         if reason:
-            how = "Finished" if reason == "finished" else f"Ended ({reason})"
+            how = _HOW.get(reason) or f"Ended ({reason})"
             sentence = f"{how} at {ended}."
             return cls(State.ENDED, sentence, began, ended, reason)
         sentence = (
             f"This crawl, begun at {began}, was killed: no process runs it, and it did not record"
-            " how it ended. Run the same command to continue from its last checkpoint."
+            " how it ended. Start it again to continue from its last checkpoint."
         )
         return cls(State.KILLED, sentence, began)
 
@@ -102,7 +103,7 @@ class RunState:
         ):
             sentence = (
                 f"No worker runs this crawl here, and {killed:,} of {len(found):,} {_were(killed)}"
-                " killed. Run the same command to continue from their last checkpoints."
+                " killed. Start it again to continue from their last checkpoints."
             )
             return cls(State.KILLED, sentence, began)
         ended = len(found) - killed

@@ -12,15 +12,16 @@ of a dead worker were fetched again by another one. The latest of several record
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy.settings import SETTINGS_PRIORITIES
 
@@ -40,6 +41,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.index.version import has_index
 from larmspider.items import PART_MARK
 from larmspider.learned.spellings.merging import UNDONE
+from larmspider.search.gather import ShardError
 from larmspider.search.reading import Deduplicator
 from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import worker_dirs
@@ -164,13 +166,24 @@ class CrawlOfWorkers(CrawlDir):
                     del self._waiting.reader
 
     def searcher(self) -> Searcher:
-        """All indexes as one; workers without an index are left out."""
-        indexed = [worker for worker in self.workers if has_index(worker.index_dir)]
+        """All indexes as one; workers without an index are left out, and so are indexes that
+        cannot be opened (`Searcher.unopened`). Raises CrawlDirError if none can."""
+        indexed, searchers = list[WorkerDirectory](), list[Searcher]()
+        unopened = list[CrawlDirError]()
+        for worker in self.workers:
+            if not worker.path.is_dir():
+                unopened.append(CrawlDirError(f"{worker.path}: the directory is gone"))
+            elif has_index(worker.index_dir):
+                try:
+                    searchers.append(worker.searcher())
+                    indexed.append(worker)
+                except CrawlDirError as error:
+                    unopened.append(error.with_traceback(None))
         if not indexed:
-            raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
-        return Searcher.of_workers(
-            [worker.searcher() for worker in indexed], lambda: latest_wins(self.workers, indexed)
-        )
+            nothing = f"{self.path}: there is no search index of larmspider here"
+            raise unopened[0] if unopened else CrawlDirError(nothing)
+        deduplicating = partial(latest_wins, self.workers, indexed)
+        return Searcher.of_workers(searchers, deduplicating, unopened)
 
     def stored(self, exact: str) -> StoredPage | None:
         assert isinstance(self.logs, WorkersLogs)
@@ -357,44 +370,65 @@ def _progress(counts: Counts) -> tuple[int, int]:
 
 @contextmanager
 def latest_wins(
-    workers: Sequence[WorkerDirectory], numbered: Sequence[WorkerDirectory]
+    workers: Sequence[WorkerDirectory],
+    numbered: Sequence[WorkerDirectory],
+    left_out: Collection[Path] = (),
 ) -> Iterator[Deduplicator]:
-    """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers."""
+    """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers.
+    ``left_out`` are the directories of indexes that are not asked: records of their workers do
+    not count. Raises ShardError for a worker that cannot be read."""
     with ExitStack() as stack:
-        readers = [stack.enter_context(worker.frontier()) for worker in workers]
-        yield LatestWins(workers, readers, [workers.index(worker) for worker in numbered])
+        known = list[_Known | None]()
+        for worker in workers:
+            if worker.index_dir in left_out or not worker.path.is_dir():
+                known.append(None)
+                continue
+            try:
+                known.append(_Known.of(worker, stack.enter_context(worker.frontier())))
+            except CrawlDirError as error:
+                raise ShardError(worker.index_dir, str(error)) from error
+        yield LatestWins(known, [workers.index(worker) for worker in numbered])
+
+
+class _Known(NamedTuple):
+    """A worker's records: its frontier, None for a worker without; the first bytes of the keys of
+    its URLs; exact forms of pages behind its last checkpoint; and whether records were cut."""
+
+    reader: FrontierReader | None
+    prefixes: set[bytes]
+    tail: set[str]
+    is_cut_back: bool
+
+    @classmethod
+    def of(cls, worker: WorkerDirectory, reader: FrontierReader | None) -> Self:
+        cut = bool(worker.manifest.get(CUT_BACK))
+        return cls(reader, worker.host_prefixes(), worker.tail(), cut)
 
 
 class LatestWins(Deduplicator):
-    """If several workers have records of a page, the latest committed one counts. ``readers`` are
-    the frontiers of ``workers``, None for a worker without; ``positions`` are the places of the
+    """If several workers have records of a page, the latest committed one counts. ``known`` are
+    the workers' records, None for a worker that is left out; ``positions`` are the places of the
     numbered workers among all."""
 
-    def __init__(
-        self,
-        workers: Sequence[WorkerDirectory],
-        readers: Sequence[FrontierReader | None],
-        positions: Sequence[int],
-    ) -> None:
-        self._readers, self._positions = readers, positions
-        self._prefixes = [worker.host_prefixes() for worker in workers]
-        self._tails = [worker.tail() for worker in workers]
-        self._cut_back = [bool(worker.manifest.get(CUT_BACK)) for worker in workers]
+    def __init__(self, known: Sequence[_Known | None], positions: Sequence[int]) -> None:
+        self._known = [_NOTHING if one is None else one for one in known]
+        self._positions = positions
 
     def doubtful(self, shard: int) -> bool:
         at = self._positions[shard]
-        others = (found for i, found in enumerate(self._prefixes) if i != at)
-        if self._tails[at] or self._cut_back[at]:
+        own = self._known[at]
+        others = (found.prefixes for i, found in enumerate(self._known) if i != at)
+        if own.tail or own.is_cut_back:
             return True
-        return any(not self._prefixes[at].isdisjoint(o) for o in others)
+        return any(not own.prefixes.isdisjoint(prefixes) for prefixes in others)
 
     def counts(self, shard: int, exact: str, fetched: float) -> bool:
         at = self._positions[shard]
         exact = exact.partition(PART_MARK)[0]  # a part counts where its document does
-        if exact in self._tails[at]:
+        if exact in self._known[at].tail:
             return False
         prefix = url_key(exact)[:4]
-        rivals = [i for i, found in enumerate(self._prefixes) if i != at and prefix in found]
+        rivals = [i for i, one in enumerate(self._known) if i != at and prefix in one.prefixes]
         if not rivals:
             return True
         own = self._stored_at(at, exact)
@@ -407,8 +441,11 @@ class LatestWins(Deduplicator):
 
     def _stored_at(self, at: int, exact: str) -> float | None:
         """When a worker last stored the page; None if it never did."""
-        reader = self._readers[at]
+        reader = self._known[at].reader
         visit = None if reader is None else last_visit(reader, exact)
         if visit is None or visit.shard or not has_page(visit):
             return None
         return visit.stored or visit.time
+
+
+_NOTHING = _Known(None, set(), set(), is_cut_back=False)

@@ -7,7 +7,8 @@ Both happen at each checkpoint, and what is over is forgotten at the last one: a
 of hosts cannot be read any more. An approval lasts until a run begins that finds its pages gone or
 back, whatever happened in the runs before. Each event is reported once, however many runs and
 workers in LARM_DIR find it: the brake holds deletes of a host, a login has expired, a host is
-dead. It is reported again if a run in between has found that it was over.
+dead. It is reported again if a run in between has found that it was over. The log names it as often
+as LARM_NOTIFY does, which need not be set.
 """
 
 from __future__ import annotations
@@ -199,7 +200,6 @@ class NotifyExtension:
             if (name := notice.name) not in self._found:
                 self._found.add(name)
                 found[name] = notice
-                logger.warning("%s", printable(notice.message))
         scheduler.frontier.gate.notes.notices.clear()
         if not found:
             return
@@ -207,7 +207,10 @@ class NotifyExtension:
             new = found.keys() - told.keys()
             new -= {name for name in new if _is_cause_told(found[name], {*told, *found})}
             told |= {name: (time.time(), found[name].message) for name in new}
-        for name in sorted(new) if self.target else ():
+        for name in sorted(new):
+            logger.warning("%s", printable(found[name].message))
+            if not self.target:
+                continue
             task = asyncio.get_running_loop().create_task(self._send(found[name]))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -312,8 +312,8 @@ class Frontier(FrontierState):
 
     @property
     def _has_hosts_ahead(self) -> bool:
-        """Whether hosts remain that get requests in this run. A run that visits due pages does not
-        wait for hosts without an answer; the next run tries them."""
+        """Whether hosts remain that get requests in this run. A refresh that ends does not wait
+        for hosts without an answer; the next run tries them."""
         if self.parts.visitor.waits_for_silent:
             return bool(self.ready)
         return not all(host.record.is_silent for host in self.ready)

@@ -46,7 +46,7 @@ from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.learned.deletes.error_pages import ONCE_MORE, Wait
-from larmspider.learned.deletes.moves import is_gone, is_seen_since
+from larmspider.learned.deletes.moves import SAME_RUN_SECS, is_gone, is_seen_since
 from larmspider.learned.deletes.table import DAY, Observation, observation_of
 from larmspider.learned.revisits.validators import modified_at
 from larmspider.middlewares.acknowledge import visit_of_page
@@ -504,11 +504,13 @@ class _Judge:
     def _led_nowhere(self, there: FetchRecord) -> Observation:
         """The observation for a redirect to a missing page. A visit to the target counts if it was
         within FRESH_SECS, or in the run of the last visit to the page, or after it; an older visit
-        is repeated."""
-        is_fresh = 0 <= self.now - there.time <= FRESH_SECS
-        if not is_fresh:
+        is repeated. The target is visited in the run of each visit to the page, so that the next
+        one counts, too."""
+        passed = self.now - there.time
+        if not 0 <= passed <= SAME_RUN_SECS:
             self.refresh.look_at(self.target)
-        is_seen = is_fresh or (there.time <= self.now and is_seen_since(there, self.visit.time))
+        is_seen = 0 <= passed <= FRESH_SECS
+        is_seen |= passed >= 0 and is_seen_since(there, self.visit.time)
         return Observation.MISSING if is_seen else Observation.FAILED
 
 

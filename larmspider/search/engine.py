@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from larmspider.index.queries import kind_of
 from larmspider.index.schema import shown_title
 from larmspider.items import Section
 from larmspider.search.facets import count_of, languages_by_host
+from larmspider.search.gather import Outage
 from larmspider.search.results import Document, seconds_of
 
 if TYPE_CHECKING:
@@ -44,11 +46,15 @@ _NAME_FIELDS = ("anchors", "url_words", "rest")  # beside the text
 class SearchEngine(ABC):
     """An index as one person sees it. Its methods raise CrawlDirError.
 
+    directory             names the index, in errors too
+    outage                whether it is left out of searches over several indexes
     own_facets            own fields that are counted
     link_texts            whether texts of links find pages
     lists_all_likenesses  whether the likenesses of all pages can be read at once
     """
 
+    directory: Path
+    outage: Outage
     own_facets: Sequence[str]
     link_texts: bool
     lists_all_likenesses: ClassVar[bool]
@@ -62,6 +68,10 @@ class SearchEngine(ABC):
     @abstractmethod
     def reading(self) -> AbstractContextManager[tantivy.Searcher]:
         """The newest state of the index."""
+
+    def naming_errors(self) -> AbstractContextManager[None]:
+        """Errors of an engine's library become ours."""
+        return nullcontext()
 
     @abstractmethod
     def one_commit(self) -> AbstractContextManager[None]:

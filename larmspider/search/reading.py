@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import merge
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
+from larmspider.errors import CrawlDirError
 from larmspider.index.copies import MANY_PAGES, Likenesses, copies_in
 from larmspider.index.queries import kind_of
 from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
@@ -59,19 +61,29 @@ class Deduplicator:
         return True
 
 
-def all_count() -> AbstractContextManager[Deduplicator]:
+def all_count(_: Collection[Path] = ()) -> AbstractContextManager[Deduplicator]:
     """A deduplicator for shards without a common page."""
     return nullcontext(Deduplicator())
 
 
 @dataclass(frozen=True)
 class Crawl:
-    """The indexes of a crawl. ``deduplicating`` gives a Deduplicator for one question. ``name`` is
-    the collection's; "" if one crawl is searched."""
+    """The indexes of a crawl. ``deduplicating`` gives a Deduplicator for one question, without the
+    indexes of some directories. ``name`` is the collection's; "" if one crawl is searched.
+    ``unopened``: the errors of indexes that are not among the shards."""
 
     shards: Sequence[SearchEngine]
-    deduplicating: Callable[[], AbstractContextManager[Deduplicator]] = all_count
+    deduplicating: Callable[[Collection[Path]], AbstractContextManager[Deduplicator]] = all_count
     name: str = ""
+    unopened: Sequence[CrawlDirError] = ()
+    left_out: Collection[Path] = ()
+    """Directories of shards that are not asked."""
+
+    @property
+    def asked(self) -> list[tuple[int, SearchEngine]]:
+        """Shards that are asked, with their numbers."""
+        shards = enumerate(self.shards)
+        return [(n, shard) for n, shard in shards if shard.directory not in self.left_out]
 
 
 def chosen(crawls: Sequence[Crawl], names: Sequence[str]) -> Sequence[Crawl]:
@@ -87,8 +99,8 @@ def opened(crawls: Sequence[Crawl], names: Sequence[str] = ()) -> Iterator[list[
     found = list[Reading]()
     with ExitStack() as stack:
         for crawl in chosen(crawls, names):
-            dedup = stack.enter_context(crawl.deduplicating())
-            for number, shard in enumerate(crawl.shards):
+            dedup = stack.enter_context(crawl.deduplicating(crawl.left_out))
+            for number, shard in crawl.asked:
                 reader = stack.enter_context(shard.reading())
                 records = _Records(dedup, number)
                 found.append(Reading(len(found), shard, reader, records, crawl.name))
@@ -141,7 +153,8 @@ class Reading:
 
     def stored(self, address: DocAddress) -> dict[str, Any]:
         """The stored fields of a page, and its collection."""
-        found = self.shard.stored_of(self.reader, address)
+        with self.shard.naming_errors():
+            found = self.shard.stored_of(self.reader, address)
         found["collection"] = self._name
         return found
 
@@ -167,10 +180,11 @@ class Reading:
     ) -> Iterator[Match]:
         start, unit = 0, MACHINE_MADE_FACTOR if by.get("weight_by_field") else 1.0
         while True:
-            if found is None:
-                found = self.reader.search(wanted, size, count=False, offset=start, **by).hits
-            addresses = [address for _, address in found]
-            alike: Sequence[Any] = self.reader.fast_field_values("likeness", addresses)
+            with self.shard.naming_errors():
+                if found is None:
+                    found = self.reader.search(wanted, size, count=False, offset=start, **by).hits
+                addresses = [address for _, address in found]
+                alike: Sequence[Any] = self.reader.fast_field_values("likeness", addresses)
             for (score, address), likeness in zip(found, alike, strict=True):
                 yield Match(unit * score, self.number, address, likeness)
             if len(found) < size:
@@ -184,7 +198,8 @@ class Reading:
         if likeness is None:
             return []
         schema, pages = self.shard.schema, self.shard.documents()
-        return copies_in(self.reader, schema, likeness, pages, quickly=quickly, among=among)
+        with self.shard.naming_errors():
+            return copies_in(self.reader, schema, likeness, pages, quickly=quickly, among=among)
 
     def number_of_copies(self, likeness: int | None) -> int:
         """The number of copies of a page, looked up once in each commit. The likenesses of all
@@ -212,7 +227,8 @@ class ShardQuery:
 
     def __init__(self, reading: Reading, query: ParsedQuery, filters: Filters) -> None:
         self.reading, self.query = reading, query
-        self.built = reading.ranking.build(query)
+        with reading.shard.naming_errors():
+            self.built = reading.ranking.build(query)
         self.by_filter = reading.shard.narrowing(filters)
         self.matching, self.every = map(self._narrowed, (self.built.matching, self.built.every))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from larmspider.errors import CrawlDirError, LarmspiderError
 from larmspider.formatting import counted, utc
 from larmspider.index.schema import FILES, kind_of
 from larmspider.index.unreached import ALL_REACHED, Unreached
@@ -120,6 +121,7 @@ class Results:
     also        synonyms that were searched too
     suggestion  a better query, if the request wants one and there is one
     no_filters  words such as ``colour:red`` that look like filters, and were searched as words
+    left_out    errors of shards whose pages are not in this answer
     not_typed   names, codes and flags that no page has as they are typed (``10.2.1``, ``C#``): only
                 pages with some of their words are found
 
@@ -137,6 +139,7 @@ class Results:
     suggestion: Suggestion | None = None
     no_filters: tuple[str, ...] = ()
     not_typed: tuple[str, ...] = ()
+    left_out: tuple[CrawlDirError, ...] = ()
 
     @property
     def unquoted(self) -> bool:
@@ -239,9 +242,13 @@ def _is_likely(word: str, other: str, finds_nothing: bool) -> bool:
 
 
 def results_json(
-    results: Results, best_bets: Iterable[BestBet] = (), opens: OpenableUrls = NOWHERE
+    results: Results,
+    best_bets: Iterable[BestBet] = (),
+    opens: OpenableUrls = NOWHERE,
+    told: Callable[[LarmspiderError], str] = str,
 ) -> dict[str, Any]:
     """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
+    ``told`` gives the text of an error for the reader.
 
     docs/search-api.md has the fields. They are stable: new ones may come, none changes its meaning.
     """
@@ -254,6 +261,7 @@ def results_json(
         "also": list(results.also),
         "no_filters": list(results.no_filters),
         "not_typed": list(results.not_typed),
+        "left_out": [told(error) for error in results.left_out],
         "best_bets": [{"url": bet.url, "title": bet.title} for bet in best_bets],
         "offset": request.offset,
         "more": results.more,

@@ -16,26 +16,29 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tantivy import Query
 
-from larmspider.errors import NoWordError, QueryError
+from larmspider.errors import CrawlDirError, NoWordError, QueryError
 from larmspider.index.access import Access
 from larmspider.index.queries import kind_of
 from larmspider.index.schema import url_words, without_accents
 from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.demotion import demoted
+from larmspider.search.engine import SearchEngine
 from larmspider.search.facets import Facets, count_facets, count_of
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.folding import folded
+from larmspider.search.gather import ShardError, gather
 from larmspider.search.labels import queries
 from larmspider.search.match import (
     LOOKED_AT,
@@ -80,6 +83,7 @@ CHUNK = 100
 EQUAL = 0.99
 """Share of the best copy's score, from which on another copy may stand for them."""
 _WITH_SITE = re.compile(r" \([^()]+\)$")  # behind a label
+T = TypeVar("T")
 NO_WORDS = ParsedQuery("")
 """The query of pages that are found without words."""
 
@@ -93,11 +97,15 @@ class Searcher:
         crawls: Sequence[Crawl],
         clock: Callable[[], float] = time.time,
         synonyms: Synonyms = NO_SYNONYMS,
+        *,
+        as_one: bool = False,
     ) -> None:
         """``clock`` gives seconds since the epoch; the periods of facets end now. Queries find
-        pages with ``synonyms`` of their words too."""
+        pages with ``synonyms`` of their words too. If one of several shards fails, the others
+        answer; ``as_one``: the error is raised (`ShardError`)."""
         self._crawls, self._clock, self._synonyms = crawls, clock, synonyms
-        self.shards = [shard for crawl in crawls for shard in crawl.shards]
+        self._as_one = as_one
+        self.shards = [shard for crawl in crawls for _, shard in crawl.asked]
         self._has_collections = any(crawl.name for crawl in crawls)
 
     @classmethod
@@ -117,13 +125,17 @@ class Searcher:
     def of_workers(
         cls,
         workers: Iterable[Searcher],
-        deduplicating: Callable[[], AbstractContextManager[Deduplicator]] = all_count,
+        deduplicating: Callable[
+            [Collection[Path]], AbstractContextManager[Deduplicator]
+        ] = all_count,
+        unopened: Sequence[CrawlDirError] = (),
     ) -> Self:
         """The indexes of a crawl's workers. If a page has several records, the Deduplicator says
-        which one counts."""
+        which one counts. Each answer names the errors of ``unopened`` indexes."""
         shards = [one for worker in workers for one in worker.shards if isinstance(one, Shard)]
         directories = [shard.directory for shard in shards]
-        return cls([Crawl([shard.beside(directories) for shard in shards], deduplicating)])
+        together = [shard.beside(directories) for shard in shards]
+        return cls([Crawl(together, deduplicating, unopened=unopened)])
 
     @classmethod
     def of_collections(cls, collections: Iterable[tuple[str, Searcher]]) -> Self:
@@ -149,6 +161,33 @@ class Searcher:
         """Queries find pages with synonyms of their words too."""
         return type(self)(self._crawls, self._clock, synonyms)
 
+    @property
+    def unopened(self) -> list[CrawlDirError]:
+        """The errors of indexes that could not be opened."""
+        return [error for crawl in self._crawls for error in crawl.unopened]
+
+    def _of_rest(self, ask: Callable[[Searcher], T]) -> tuple[T, tuple[CrawlDirError, ...]]:
+        """An answer of all shards that can answer, and the errors of the others. Raises the last
+        error if no shard can answer."""
+        unopened = tuple(self.unopened)
+        if self._as_one or len(self.shards) < 2:
+            return ask(self), unopened
+        failed = _failed(self.shards)
+        while len(failed) < len(self.shards):
+            crawls = [replace(crawl, left_out=failed.keys()) for crawl in self._crawls]
+            rest = type(self)(crawls, self._clock, self._synonyms, as_one=True)
+            try:
+                return ask(rest), (*unopened, *failed.values())
+            except ShardError as error:
+                wrong = [one for one in rest.shards if one.directory == error.directory]
+                if not wrong:
+                    raise
+                if wrong[0].outage.error is None:
+                    wrong[0].outage.begin(error)
+                failed[error.directory] = ShardError(error.directory, str(error))
+                failed |= _failed(rest.shards)
+        raise [*failed.values()][-1]
+
     # --- a query ---------------------------------------------------------------------------------
 
     def search(self, request: SearchRequest | str, *args: Any, **options: Any) -> Results:
@@ -158,6 +197,8 @@ class Searcher:
         words with synonyms are widened, unless the request is verbatim. A query without a word
         (``=>``) finds nothing.
 
+        If one of several shards fails, the others answer (`Results.left_out`).
+
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
@@ -165,7 +206,8 @@ class Searcher:
             request = SearchRequest(request, *args, **options)
         request.check()
         try:
-            return self._searched(request, started)
+            found, left_out = self._of_rest(lambda rest: rest._searched(request, started))
+            return replace(found, left_out=left_out) if left_out else found
         except NoWordError:
             facets = Facets() if request.facets else None
             return Results(request, 0, [], time.perf_counter() - started, facets=facets)
@@ -192,13 +234,18 @@ class Searcher:
     def _found(self, query: ParsedQuery, request: SearchRequest) -> Results:
         with opened(self._crawls, request.filters.collections) as readings:
             asked = [ShardQuery(reading, query, request.filters) for reading in readings]
-            totals, facets = self._counted(asked, request)
             wanted = request.offset + request.limit
             size = max(wanted + SPARE, RERANKED)
             size = size if len(asked) == 1 else min(size, CHUNK)
-            one_word = totals if query.is_one_word(self) else None
-            by = _by_date if request.newest else _by_score
-            streams, total_all = by(asked, size, one_word)
+            parts = self._parts(asked, request, size, one_word=query.is_one_word(self))
+            totals = [part.total for part in parts]
+            total_all = sum(part.all_words for part in parts)
+            facets = None
+            if request.facets:
+                facets = parts[0].facets if len(parts) == 1 else _sum_of_facets(parts)
+            streams = [part.matches for part in parts]
+            if request.newest:
+                streams = _by_date(asked, size, all_words=total_all > 0)
             stream: Iterator[Match] = merge(*streams, key=best_first)
             if len(asked) > 1 and not request.newest and _is_limited(readings):
                 stream = evened(stream)
@@ -230,38 +277,30 @@ class Searcher:
             also=query.also,
         )
 
-    def _counted(
-        self, asked: Sequence[ShardQuery], request: SearchRequest
-    ) -> tuple[list[int], Facets | None]:
-        """How many records of each shard match, and all of them by value."""
-        if not request.facets:
-            return [one.total() for one in asked], None
-        totals, counted, now = list[int](), list[Facets](), self._clock()
-        shards = [one.reading.shard for one in asked]
-        any_unreached = any(shard.unreached for shard in shards)
-        for one, shard in zip(asked, shards, strict=True):
-            part, total = count_facets(
-                one.reading.reader,
-                one.that_count(),
-                one.by_filter,
-                now,
-                shard.own_facets,
-                shard.dates(),
-                shard.unreached_query()
-                or (kind_of(shard.schema).empty_query() if any_unreached else None),
-                queries(request.labels, shard.schema),
-            )
-            counted.append(part)
-            totals.append(one.total() if total is None or one.reading.doubtful else total)
-        return totals, counted[0] if len(counted) == 1 else merge_facets(counted)
+    def _parts(
+        self, asked: Sequence[ShardQuery], request: SearchRequest, size: int, *, one_word: bool
+    ) -> list[_Part]:
+        """The counts and first matches of each shard, from all shards at the same time."""
+        now, calls = self._clock(), list[tuple[SearchEngine, Callable[[], _Part]]]()
+        missed = any(one.reading.shard.unreached for one in asked)
+        for one in asked:
+            # the Deduplicator is not for several threads
+            wanted = one.that_count() if request.facets else None
+            call = partial(_part, one, request, wanted, size, now, missed=missed, one_word=one_word)
+            calls.append((one.reading.shard, call))
+        return gather(calls)
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         """`Results.total` and `Results.total_all`, without hits and without a better query."""
-        filters.check(self.has_field)
         try:
-            return self._totals(self.parsed(query), filters)
+            found, _ = self._of_rest(lambda rest: rest._totals_of(query, filters))
+            return found
         except NoWordError:
             return 0, 0
+
+    def _totals_of(self, query: str, filters: Filters) -> tuple[int, int]:
+        filters.check(self.has_field)
+        return self._totals(self.parsed(query), filters)
 
     def _totals(self, query: ParsedQuery, filters: Filters) -> tuple[int, int]:
         with opened(self._crawls) as readings:
@@ -270,8 +309,8 @@ class Searcher:
             if not query.is_one_word(self):
                 total_all = sum(count_of(one.reading.reader, one.every) for one in asked)
             if any(one.doubtful for one in readings):
-                streams, _ = _by_score(asked, CHUNK, None)
                 outdated = list[Match]()
+                streams = [one.matches(CHUNK)[0] for one in asked]
                 stream = _that_count(readings, merge(*streams, key=best_first), outdated)
                 for _ in islice(stream, EXACT_TOTAL):
                     pass
@@ -310,7 +349,7 @@ class Searcher:
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
         """A better query, if this one has words that the index does not know."""
         try:
-            return did_you_mean(self, self.parsed(query), filters)
+            return self._of_rest(lambda rest: did_you_mean(rest, rest.parsed(query), filters))[0]
         except NoWordError:
             return None
 
@@ -346,12 +385,15 @@ class Searcher:
 
     def get(self, key: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""
+        return self._of_rest(lambda rest: rest._get(key))[0]
+
+    def _get(self, key: str) -> Document | None:
         found = list[Document]()
         for crawl in self._crawls:
-            pages = [shard.get(key) for shard in crawl.shards]
-            if any(pages):
-                with crawl.deduplicating() as dedup:
-                    for number, page in enumerate(pages):
+            pages = [(number, shard.get(key)) for number, shard in crawl.asked]
+            if any(page for _, page in pages):
+                with crawl.deduplicating(crawl.left_out) as dedup:
+                    for number, page in pages:
                         if page is not None and dedup.counts(number, key, page.fetched):
                             found.append(page)
         return max(found, key=lambda page: page.fetched, default=None)
@@ -359,6 +401,10 @@ class Searcher:
     def similar(self, document: Document, limit: int = 10) -> Results:
         """Pages that share the salient words of ``document``, which may be of another index. The
         document and its copies are left out; ``total`` counts the hits."""
+        found, left_out = self._of_rest(lambda rest: rest._similar(document, limit))
+        return replace(found, left_out=left_out) if left_out else found
+
+    def _similar(self, document: Document, limit: int) -> Results:
         started = time.perf_counter()
         with opened(self._crawls) as readings:
             wanted = [one.ranking.more_like_this(document, one.reader) for one in readings]
@@ -380,6 +426,9 @@ class Searcher:
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
         """The number of copies of a page, and the first copies, by URL. If a page has several
         records, the record that counts."""
+        return self._of_rest(lambda rest: rest._copies_of(document, limit))[0]
+
+    def _copies_of(self, document: Document, limit: int) -> tuple[int, list[Hit]]:
         with opened(self._crawls) as readings:
             hits = [
                 hit_of(
@@ -410,6 +459,9 @@ class Searcher:
         accents also finds texts with accents; for text with accents, texts with the same accents
         come first. Takes 0.2 ms. If very many texts begin
         like this, the first question gets some of them in `WAIT_SECS` (completions.py)."""
+        return self._of_rest(lambda rest: rest._completions(typed, limit))[0]
+
+    def _completions(self, typed: str, limit: int) -> list[tuple[str, int]]:
         total, head = Counter[str](), typed_head(typed)
         until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
         for shard in self.shards if len(self.shards) > 1 else ():
@@ -493,12 +545,17 @@ class Searcher:
 
     def count(self) -> int:
         """Pages in all indexes; a page in two counts twice."""
-        return sum(shard.count() for shard in self.shards)
+        return self._of_rest(lambda rest: sum(shard.count() for shard in rest.shards))[0]
 
     def documents(self) -> int:
         """The number of pages, with the deleted ones that Tantivy has not merged away yet, because
         BM25 counts them; for a reader who does not see all pages, the visible ones."""
         return sum(shard.documents() for shard in self.shards)
+
+
+def _failed(shards: Iterable[SearchEngine]) -> dict[Path, ShardError]:
+    """The shards that are left out now, and why."""
+    return {one.directory: error for one in shards if (error := one.outage.error)}
 
 
 # --- the matches of all shards -------------------------------------------------------------------
@@ -508,30 +565,71 @@ def _is_limited(readings: Sequence[Reading]) -> bool:
     return any(one.is_limited for one in readings)
 
 
-def _by_score(
-    asked: Sequence[ShardQuery], size: int, one_word: Sequence[int] | None
-) -> tuple[list[Iterator[Match]], int]:
-    """The matches of each shard, best first, and how many have all words that matter: all of
-    them, ``one_word``, if the query has only one."""
-    streams, total_all = [], 0
-    for number, one in enumerate(asked):
-        matches, all_words = one.matches(size)
+class _Part(NamedTuple):
+    """The answer of a shard: ``total`` records match, ``all_words`` of them with all words that
+    matter. ``matches`` come best first."""
+
+    total: int
+    all_words: int
+    facets: Facets | None
+    matches: Iterator[Match]
+
+
+def _part(
+    one: ShardQuery,
+    request: SearchRequest,
+    counted: Query | None,
+    size: int,
+    now: float,
+    *,
+    missed: bool,
+    one_word: bool,
+) -> _Part:
+    """``counted``: the matches that facets count. ``missed``: pages of some shard were not reached
+    at their last visit. ``one_word``: each match has all words that matter."""
+    shard, reader, facets, total = one.reading.shard, one.reading.reader, None, None
+    with shard.naming_errors():
+        if counted is not None:
+            facets, total = count_facets(
+                reader,
+                counted,
+                one.by_filter,
+                now,
+                shard.own_facets,
+                shard.dates(),
+                shard.unreached_query()
+                or (kind_of(shard.schema).empty_query() if missed else None),
+                queries(request.labels, shard.schema),
+            )
+        if total is None or one.reading.doubtful:
+            total = one.total()
+        matches: Iterator[Match] = iter(())
+        all_words = None
+        if not request.newest:
+            matches, all_words = one.matches(size)
+            matches = _begun(matches)
         if all_words is None:
-            all_words = one_word[number] if one_word else count_of(one.reading.reader, one.every)
-        streams.append(matches)
-        total_all += all_words
-    return streams, total_all
+            all_words = total if one_word else count_of(reader, one.every)
+    return _Part(total, all_words, facets, matches)
 
 
-def _by_date(
-    asked: Sequence[ShardQuery], size: int, one_word: Sequence[int] | None
-) -> tuple[list[Iterator[Match]], int]:
-    """The matches of each shard with all words that matter, if there are any, newest first, and
-    how many these are."""
-    total_all = sum(one_word or [count_of(one.reading.reader, one.every) for one in asked])
-    wanted = [one.every if total_all else one.matching for one in asked]
-    streams = [one.reading.newest(query, size) for one, query in zip(asked, wanted, strict=True)]
-    return streams, total_all
+def _sum_of_facets(parts: Iterable[_Part]) -> Facets:
+    return merge_facets(part.facets for part in parts if part.facets is not None)
+
+
+def _begun(matches: Iterator[Match]) -> Iterator[Match]:
+    """The same matches, with the first portion read now."""
+    return chain([first], matches) if (first := next(matches, None)) is not None else iter(())
+
+
+def _by_date(asked: Sequence[ShardQuery], size: int, *, all_words: bool) -> list[Iterator[Match]]:
+    """The matches of each shard, newest first; with ``all_words`` those with all words that
+    matter."""
+
+    def begun(one: ShardQuery) -> Iterator[Match]:
+        return _begun(one.reading.newest(one.every if all_words else one.matching, size))
+
+    return gather([(one.reading.shard, partial(begun, one)) for one in asked])
 
 
 def _stored(readings: Sequence[Reading], match: Match) -> dict[str, Any]:

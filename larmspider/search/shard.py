@@ -27,7 +27,7 @@ from tantivy import DocAddress, Query
 
 from larmspider.access.table import AccessTable
 from larmspider.access.verdicts import Verdicts
-from larmspider.errors import CrawlDirError, is_panic
+from larmspider.errors import is_panic
 from larmspider.index.access import EVERYTHING, Access, Limited, slots_in, statistics
 from larmspider.index.copies import Likenesses
 from larmspider.index.link_access import covered
@@ -47,6 +47,7 @@ from larmspider.index.version import open_index, restricted_of
 from larmspider.search.completions import SMALL, Asked, Labels, LookThrough
 from larmspider.search.engine import SearchEngine, as_shown, document_of
 from larmspider.search.facets import Dates, count_of, date_span
+from larmspider.search.gather import Outage, ShardError
 from larmspider.search.ranking import Boosts, GlobalIdf, Ranking, Statistics
 from larmspider.search.results import Document
 
@@ -74,7 +75,7 @@ class Shard(SearchEngine):
         self._index, self._stems = index, Stems(stemmer)
         self._packed = PackedPages(directory)
         self.own_facets = own_facets
-        self.access, self.newest = EVERYTHING, Newest()
+        self.access, self.newest, self.outage = EVERYTHING, Newest(), Outage()
         self.verdicts = Verdicts(AccessTable(directory))
         self._labels, self._crowded = Labels(), dict[tuple[object, ...], int]()
         self.link_texts = True
@@ -312,7 +313,7 @@ class Shard(SearchEngine):
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:
         """The newest commit; Tantivy's errors become ours."""
-        try:
+        with self.naming_errors():
             if (held := self.newest.held) is not None:
                 yield self._limited(held)
                 return
@@ -327,12 +328,20 @@ class Shard(SearchEngine):
             if marks != self.newest.marks:
                 self.newest.mark(marks, map(Unreached.read, self._beside))
             yield self._limited(self._index.searcher())
+
+    @contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Errors of Tantivy name this shard (`ShardError`)."""
+        try:
+            yield
         except (ValueError, OSError) as error:
-            raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
+            text = f"{self.directory}: cannot read the index: {error}"
+            raise ShardError(self.directory, text) from error
         except BaseException as error:
             if not is_panic(error):
                 raise
-            raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
+            text = f"{self.directory}: the index cannot answer this"
+            raise ShardError(self.directory, text) from error
 
     @contextmanager
     def one_commit(self) -> Iterator[None]:

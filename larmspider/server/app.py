@@ -130,9 +130,8 @@ async def _application(
 ) -> web.Application:
     source = await asyncio.to_thread(_source, server, source_of, name)
     look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
-    return build(
-        source, guard, *look, mounted=name != ALL, of_server=True, people=server.people.inside
-    )
+    mounted = "" if name == ALL else name
+    return build(source, guard, *look, mounted=mounted, of_server=True, people=server.people.inside)
 
 
 def _crawls(server: Server, name: str) -> list[tuple[str, Path, bool]]:

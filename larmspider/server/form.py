@@ -97,7 +97,9 @@ def groups(
             _field(Host, name, f"hosts.{row}.{name}", host, secrets) for name in fields_of(Host)
         ]
         folded = host is None and row not in host_rows(typed)
-        found.append(Group(f"Host {row + 1}" if not folded else "A further host", fields, folded))
+        found.append(
+            Group(f"Host {row + 1}" if not folded else "Settings for one more host", fields, folded)
+        )
     return found
 
 

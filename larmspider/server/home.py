@@ -148,10 +148,14 @@ class Home:
         for path in sorted((self.path / CRAWLS).glob(f"*{ENDING}")):
             name = path.name.removesuffix(ENDING)
             entry = self._entry(name, path)
-            if (other := lower.setdefault(name.lower(), name)) != name:
-                problem = f"{path}: the name differs from {other} in case only"
-                entry = CrawlEntry(name, path, None, problem)
             found[name] = entry
+            if (other := lower.setdefault(name.lower(), name)) != name:
+                if self.runs_of(name).exists() and not self.runs_of(other).exists():
+                    name, other = other, name  # a new file does not stop a crawl that has run
+                    lower[name.lower()] = other
+                path = found[name].path
+                problem = f"{path}: the name differs from {other} in case only"
+                found[name] = CrawlEntry(name, path, None, problem)
         self._read = {name: kept for name, kept in self._read.items() if name in found}
         return found
 

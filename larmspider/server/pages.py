@@ -61,6 +61,8 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         version=version,
         runs=runs,
         held=state.held,
+        complete=state.complete,
+        disk_full=manager.disk_full,
         groups=groups(entry.crawl, _typed(request), _secrets(server, request)),
         changes=changes,
         directory=str(manager.directory_of(entry)),
@@ -167,10 +169,19 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
     lines = []
     for name, text, value in (
         ("running", "Whether the crawl runs.", lambda row: int(row.name in manager.running)),
+        (
+            "paused",
+            "Whether the crawl runs, but is paused.",
+            lambda row: int(row.state == "paused"),
+        ),
         ("waiting", "Whether the crawl waits.", lambda row: int(row.state == "waiting")),
         ("broken", "Whether the crawl file is wrong.", lambda row: int(row.state == "broken")),
         ("pages", "Pages stored.", lambda row: row.pages),
-        ("last_run_seconds", "Start of the last run.", lambda row: int(row.last_run)),
+        (
+            "last_run_seconds",
+            "Start of the last run that has ended.",
+            lambda row: int(row.last_run),
+        ),
         ("next_run_seconds", "The next time of the schedule.", lambda row: int(row.next_run)),
     ):
         lines.append(f"# HELP larmspider_crawl_{name} {text}")

@@ -12,7 +12,9 @@ Methods are called in threads (work.py), several at a time.
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +38,7 @@ from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
 from larmspider.learned.describe import HostRow, host_rows
 from larmspider.learned.factory import politeness_from
+from larmspider.search.gather import AGAIN_SECS
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
@@ -69,10 +72,12 @@ class Source:
         opened: Callable[[Path], CrawlDir] = open_crawl,
         name: str = "",
         others: Sequence[Source] = (),
+        is_planned: bool = False,
     ) -> None:
         """``others`` are further crawls; the search covers the pages of all. Each crawl then has a
-        ``name``. Everything else shows this one."""
-        self.name, self.others = name, others
+        ``name``. Everything else shows this one. ``is_planned``: a server has a file for the crawl,
+        so a missing directory means that it has not begun."""
+        self.name, self.others, self._is_planned = name, others, is_planned
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
         self._lock = threading.Lock()
@@ -82,13 +87,17 @@ class Source:
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
+        self._open_again = 0.0  # when indexes that did not open are tried again
         self._verdicts: dict[Path, Verdicts] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
     @property
     def run_state(self) -> RunState:
-        return RunState.of(self.path)
+        found = RunState.of(self.path)
+        if self._is_planned and found.state is State.NONE and not os.path.lexists(self.path):
+            return RunState(State.EMPTY, "Not begun yet.")
+        return found
 
     @property
     def crawl(self) -> CrawlDir:
@@ -200,11 +209,14 @@ class Source:
         crawl, settings = self.crawl, self.settings
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
-            if self._searcher is None or self._searcher[0] != seen:
+            known = self._searcher
+            is_due = bool(known and known[1].unopened) and time.monotonic() >= self._open_again
+            if known is None or known[0] != seen or is_due:
                 searcher = searcher_of(crawl, settings)
                 searcher.count()  # files of the index may be missing, or the server away
-                self._searcher = (seen, searcher)
-            return self._searcher[1]
+                self._searcher = known = (seen, searcher)
+                self._open_again = time.monotonic() + AGAIN_SECS
+            return known[1]
 
     @property
     def all(self) -> Sequence[Source]:

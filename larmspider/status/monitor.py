@@ -16,7 +16,7 @@ from larmspider import options
 from larmspider import signals as larm_signals
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.formatting import counted, utc
-from larmspider.frontier.hosts import local_hour
+from larmspider.frontier.hosts import HostState, local_hour
 from larmspider.learned.describe import trouble_of
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
@@ -134,5 +134,8 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
     record = host.record
     parts = [trouble_of(record, frontier.politeness.limits)]
     parts.append(host.rule.why_closed(max(now, record.next_time, record.until), local_hour))
-    why = "; ".join(part for part in parts if part) or record.state.name.lower()
-    return f"waiting {host.next_fetch_time - now:.0f} s for {record.host} ({why})"
+    if not any(parts) and record.state is not HostState.READY:
+        parts.append(record.state.name.lower())
+    why = "; ".join(part for part in parts if part)
+    waits = f"waiting {host.next_fetch_time - now:.0f} s for {record.host}"
+    return f"{waits} ({why})" if why else waits

@@ -86,16 +86,17 @@ def build(
     *,
     ahead: bool = False,
     pages: Sequence[PageView] = PAGES,
-    mounted: bool = False,
+    mounted: str = "",
     of_server: bool = False,
     max_body: int = MAX_BODY,
     people: People | None = None,
 ) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
-    in a crawl that only begins. ``mounted``: below a path of a server of several crawls, whose own
-    pages are at `/-/` (server/mount.py). ``of_server``: these own pages."""
+    in a crawl that only begins. ``mounted``: the name of the crawl below a path of a server of
+    several crawls, whose own pages are at `/-/` (server/mount.py). ``of_server``: these own
+    pages."""
     nav = [(page.nav, page.path, page.scope) for page in pages if page.nav]
-    templates = Templates(opens, nav=nav, mounted=mounted, of_server=of_server or mounted)
+    templates = Templates(opens, nav=nav, mounted=mounted, of_server=of_server or bool(mounted))
     work, crawl_status = Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(

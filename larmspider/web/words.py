@@ -53,6 +53,7 @@ _DAYS = {"de": "T", "fr": "j"}  # of durations; hours, minutes and seconds are t
 _IN_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)?Z?")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?%?")
 _DURATION = re.compile(r"[\d.,]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?")
+_SIZE = re.compile(r"[\d.,]+ [kMGT]?B")
 _NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 _TOLD_CHARS = 1_000
 """Longer texts are not translated: they come from pages and logs."""
@@ -155,7 +156,10 @@ class Words:
         """Bytes."""
         if number < 1000:
             return self("{size} bytes", size=f"{number:.0f}")
-        size = self._localized(formatting.size(number))
+        return self._size(formatting.size(number))
+
+    def _size(self, text: str) -> str:
+        size = self._localized(text)
         return size.replace("B", "o") if self.language == "fr" else size
 
     def date(self, epoch: float) -> str:
@@ -203,12 +207,16 @@ def _sentence(say: Words, text: str) -> str | None:
         return say._localized(text)
     if _DURATION.fullmatch(text):
         return say._duration(text)
+    if _SIZE.fullmatch(text):
+        return say._size(text)
     number = LANGUAGES.index(say.language) - 1
     if (word := _fixed().get(text)) is not None:
         return word[number]
     for start in (text[:_START], ""):
         for pattern, names in _patterns().get(start, ()):
-            if found := pattern.fullmatch(text):
+            found = pattern.fullmatch(text)
+            # a value that goes on in the next sentence is none: both are looked up by themselves
+            if found and not any(map(_NEXT_SENTENCE.search, found.groups())):
                 values = {name: _told(say.language, one) for name, one in found.groupdict().items()}
                 return names[number].format(**values)
     return None
@@ -239,6 +247,8 @@ def _patterns() -> dict[str, list[tuple[re.Pattern[str], list[str]]]]:
         pattern = re.compile("".join(_pieces(text)), re.DOTALL)
         start = text.partition("{")[0][:_START]
         found.setdefault(start if len(start) == _START else "", []).append((pattern, names))
+    for patterns in found.values():  # "{word} in the URL" before "{n} URL"
+        patterns.sort(key=lambda one: -len(re.sub(r"\(\?P<.*?>\.\+\?\)", "", one[0].pattern)))
     return found
 
 

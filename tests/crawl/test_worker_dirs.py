@@ -21,6 +21,7 @@ from larmspider.status.crawl_view import Source
 from larmspider.workdir.directory import locked
 from tests.support.crawling import crawl, records, scrapy
 from tests.support.servers.scripted import Route, ScriptedServer
+from tests.support.web.serving import Served
 from tests.support.workers.crew import describe, shared_crawl, take_back_pages
 
 HTML = {"Content-Type": "text/html"}
@@ -223,12 +224,84 @@ def test_a_worker_that_is_just_beginning_holds_up_no_reader(folder: Path, tmp_pa
 
 def test_the_web_pages_read_all_shards(folder: Path) -> None:
     """What `scrapy serve` shows is of both workers: hosts, search, and how the crawl stands."""
-    settings = Settings({"LARM_SHARDS": [], "REDIS_URL": ""})
-    settings.setmodule("larmspider.settings", priority="default")
-    source = Source(folder / "crawl", lambda crawl: settings, opened=open_crawl)
+    source = served(folder / "crawl")
     assert source.searcher().search("siren").total == 12
     assert sorted(row.counts.stored for row in source.hosts().values()) == [6, 8]
     assert source.run_state.state is State.ENDED
     held = locked(folder / "crawl" / "w2" / "lock")
     assert source.run_state.state is State.RUNNING
     held.close()
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """The same crawl, for a test that damages it."""
+    shutil.copytree(folder / "crawl", tmp_path / "crawl")
+    return tmp_path / "crawl"
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(b"{" * 5_000)
+
+
+@pytest.mark.parametrize("file", ["meta.json", "larmspider-index.json"])
+def test_an_index_that_cannot_be_opened_is_named(copied: Path, file: str) -> None:
+    """The others are searched."""
+    spoil(copied / "w2" / "index" / file)
+    ran = scrapy("search", "siren", "--json", cwd=copied.parent)
+    (why,) = ran.json["left_out"]
+    assert (ran.status, ran.json["total"]) == (0, 7)
+    assert why.startswith(str(copied / "w2" / "index"))
+    assert ran.err.splitlines() == [f"scrapy search: without the pages of an index: {why}"]
+    spoil(copied / "w1" / "index" / file)
+    ran = scrapy("search", "siren", "--json", cwd=copied.parent)
+    assert (ran.status, ran.out) == (1, "")
+
+
+def served(crawl: Path, *elsewhere: Path) -> Source:
+    settings = Settings({"LARM_SHARDS": [], "REDIS_URL": ""})
+    settings.setmodule("larmspider.settings", priority="default")
+    return Source(crawl, lambda _: settings, opened=lambda path: open_crawl(path, elsewhere))
+
+
+def test_an_index_that_fails_while_it_is_served_is_named(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or its whole directory. Once it is there again, it is searched."""
+    monkeypatch.setattr("larmspider.search.gather.AGAIN_SECS", 0.0)
+    monkeypatch.setattr("larmspider.status.crawl_view.AGAIN_SECS", 0.0)
+    worker, kept = copied.parent / "far" / "w2", copied.parent / "kept"
+    shutil.move(copied / "w2", worker)
+    source = served(copied, worker)
+    assert source.searcher().search("siren").total == 12
+    shutil.copytree(worker, kept)
+    for damage in (
+        lambda: shutil.rmtree(worker),
+        lambda: spoil(worker / "index" / "meta.json"),
+    ):
+        damage()
+        found = source.searcher().search("siren")
+        assert (found.total, len(found.left_out)) == (7, 1), damage
+        assert str(worker) in str(found.left_out[0])
+        shutil.rmtree(worker, ignore_errors=True)
+        shutil.copytree(kept, worker)
+        found = source.searcher().search("siren")
+        assert (found.total, found.left_out) == (12, ())
+
+
+def test_a_worker_whose_frontier_cannot_be_read_is_named(copied: Path) -> None:
+    """The frontier says which record of a page counts."""
+    spoil(copied / "w2" / "frontier" / "data.mdb")
+    found = open_crawl(copied).searcher().search("siren")
+    assert found.total == 7
+    assert [str(copied / "w2") in str(error) for error in found.left_out] == [True]
+
+
+def test_the_pages_and_programs_say_that_an_index_is_missing(copied: Path) -> None:
+    spoil(copied / "w2" / "index" / "meta.json")
+    with Served(copied) as site:
+        page = site.get("/search?q=siren").text
+        assert "An index did not answer, so its pages are missing here" in page
+        assert len(site.get("/search?q=siren&format=json").json["left_out"]) == 1
+        shards = site.get("/search/_search?q=siren").json["_shards"]
+        assert (shards["failed"], shards["successful"]) == (1, 1)

@@ -89,12 +89,12 @@ def told(folder: Path) -> list[str]:
 
 
 def test_each_thing_is_told_once_over_all_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Pages that wait are another matter once the list was empty."""
+    """Also in the log. Pages that wait are another matter once the list was empty."""
     for _ in range(3):
         run(tmp_path, monkeypatch, LOGIN, NO_ANSWER, seen=(Observation.LOGIN,))
-    assert told(tmp_path) == ["dead of h:80", "login of h:80"]
+    assert told(tmp_path) == ["dead of h:80", "login of h:80"] == sorted(caplog.messages)
     run(tmp_path, monkeypatch, DELETES)
     run(tmp_path, monkeypatch, DELETES)
     assert told(tmp_path).count("deletes of h:80") == 2

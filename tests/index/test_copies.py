@@ -296,7 +296,7 @@ def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> Non
     """Of a page that repeats one row of words, as it does itself."""
 
     @contextmanager
-    def all_count() -> Iterator[Deduplicator]:
+    def all_count(_: object) -> Iterator[Deduplicator]:
         yield Deduplicator()
 
     row = "offset of dates "
@@ -316,7 +316,7 @@ def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> Non
 
 def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_page) -> None:
     @contextmanager
-    def all_count() -> Iterator[Deduplicator]:
+    def all_count(_: object) -> Iterator[Deduplicator]:
         yield Deduplicator()
 
     searchers = []

@@ -83,7 +83,7 @@ class Console:
         settings.setmodule("larmspider.settings")
 
         def source_of(name: str, path: Path, others: Any) -> Source:
-            return Source(path, lambda _: settings, None, name=name, others=others)
+            return Source(path, lambda _: settings, None, name=name, others=others, is_planned=True)
 
         binding = Binding.from_settings(settings, has_tokens=True)
         guard = self.guard = TokenGuard(
@@ -227,6 +227,15 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
         bad = ask("change", "/crawls/wiki", {"crawl": {"settings": {name: value}}}, 400)
         assert bad["problems"][0]["key"] == "settings"
     ask("create", "/crawls", {"name": "WIKI", "crawl": SEEDS}, 400)
+    text = "# the wiki\nseeds = ['http://t.example/']  # its start\n"
+    assert ask("create", "/crawls", {"name": "text", "crawl": text})["file"] == text
+    refused = ask("create", "/crawls", {"name": "t", "crawl": text + "\n[settings]\nA = 1\n"}, 400)
+    assert refused["problems"][0]["key"] == "settings"
+    assert (
+        ask("create", "/crawls", {"name": "t", "crawl": "a = ["}, 400)["problems"][0]["line"] == 1
+    )
+    ask("create", "/crawls", {"name": "t", "crawl": {"seeds": [None]}}, 400)
+    ask("delete", "/crawls/text", {"name": "text"})
     ask("create", "/crawls", {"name": "../x", "crawl": SEEDS}, 400)
     ask("create", "/crawls", {"nom": "x"}, 400)
     assert ask("start", "/crawls/wiki/start")["done"] == "wiki starts"

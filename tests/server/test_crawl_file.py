@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -119,11 +120,21 @@ def test_every_setting_of_the_schema_exists() -> None:
         ("[[hosts]]\nhost = 'w'\nsecret = 'x'", 2, "user: is missing: auth is basic, which"),
         ("[[hosts]]\nhost = 'w'\nuser = 'x'", 4, "hosts[0].user: is set without secret"),
         ("[[hosts]]\nhost = 'w'\nwindow = [6, 6]", 2, "hosts[0]: rule for host 'w': window (6, 6)"),
+        ("[[hosts]]\nhost = 'http://w/'", 2, "'http://w/': it matches no host: expected host or"),
+        ("[[hosts]]\nhost = 'w/x'\nsecret = 'x'\nuser = 'u'", 2, "'w/x' is not a pattern for"),
         ("[settings]\nLARM_STRAT = 1", 2, "LARM_STRAT is not a setting of larmspider; did you"),
         ("[settings]\nLARM_START = 'x'", 2, "LARM_START has a key of its own: seeds"),
         ("[settings]\nLARM_WEB_PORT = 1", 2, "LARM_WEB_PORT is set by the server"),
         ("[settings]\nDOWNLOAD_TIMEOUT = 'soon'", 2, "DOWNLOAD_TIMEOUT=soon: expected"),
         ("seeds = [", 2, "is not TOML"),
+        ("schedule.run = 'evry day'", 2, "'evry day' is not a schedule"),
+        ("schedule = {run = 'evry day'}", 2, "'evry day' is not a schedule"),
+        ("hosts = [{host = 'w', delai = 1}]", 2, "hosts[0].delai: unknown key"),
+        (
+            "[schedule]\nrun = 'every 6 hours'\nwindow = [19, 23]\nmissed = 'skip'",
+            5,
+            "no time of 'every 6 hours' lies in the window 19-23",
+        ),
         ("x" * 10_000 + " = 1", 2, "unknown key"),
     ],
 )  # fmt: skip
@@ -192,6 +203,59 @@ def test_a_change_keeps_comments_and_order() -> None:
     assert edited(WHOLE, {"limits": {"pages": 1000}}) == WHOLE
     with pytest.raises(ConfigError, match="is not TOML"):
         edited("a = [", {})
+
+
+def test_comments_in_lists_and_hosts_stay() -> None:
+    """Also where one item, or one key of a host, changes."""
+    text = """\
+seeds = [
+    # of the house
+    "http://a/",  # the first
+    "http://b/",  # the second
+]
+exclude = ["x"]  # old
+
+[[hosts]]
+# slow
+host = "w"  # the wiki
+delay = 3
+budget = 9
+"""
+    changed = edited(
+        text,
+        {
+            "seeds": ["http://b/", "http://c/"],
+            "exclude": ["y"],
+            "hosts": [{"host": "w", "delay": 4}],
+        },
+    )
+    for line in ('    "http://b/",  # the second', 'exclude = ["y"]  # old', "# slow",
+                 'host = "w"  # the wiki', "delay = 4"):  # fmt: skip
+        assert line in changed.splitlines()
+    assert "budget" not in changed
+    assert "the first" not in changed
+    assert parse_crawl(changed, "a").seeds == ["http://b/", "http://c/"]
+    for values in (["http://b/", "http://a/"], ["http://a/", "http://c/"], []):
+        begun_by_commas = 'seeds = [\n  "http://a/" # first\n  , "http://b/"\n]\n'
+        for before in (text, begun_by_commas):
+            assert tomllib.loads(edited(before, {"seeds": values}))["seeds"] == values
+
+
+def test_values_that_toml_does_not_have() -> None:
+    deep: list[object] = []
+    for _ in range(2_000):
+        deep = [deep]
+    for value in ([None], [{"host": [None]}], deep):
+        with pytest.raises(ConfigError, match="cannot be written as TOML"):
+            edited("", {"seeds": value})
+
+
+def test_schedules_that_are_in_their_window_once_a_day() -> None:
+    for run in ("every 6 hours", "* * * * *", "59 22 29 2 *", "every day at 22:05", "watch"):
+        parse_crawl(
+            f"seeds = ['http://w/']\n[schedule]\nrun = '{run}'\nwindow = [22, 1]\nmissed = 'skip'",
+            "a",
+        )
 
 
 def test_a_new_file_reads_back() -> None:

@@ -76,6 +76,16 @@ def test_a_bad_file_is_named_and_the_others_are_there(tmp_path: Path) -> None:
     assert "is a symbolic link" in found["linked"].problem
 
 
+def test_a_new_name_in_another_case_does_not_stop_a_crawl_that_has_run(tmp_path: Path) -> None:
+    home = Home.open(tmp_path)
+    for name in ("wiki", "WIKI"):
+        home.file_of(name).write_text(SEEDS)
+    home.runs_of("wiki").mkdir()
+    found = home.crawls()
+    assert [name for name, one in found.items() if one.crawl] == ["wiki"]
+    assert "WIKI.toml: the name differs from wiki in case only" in found["WIKI"].problem
+
+
 def test_files_are_read_when_they_have_changed(tmp_path: Path) -> None:
     """And written only if they are right; a crawl that was deleted meanwhile stays deleted."""
     home = Home.open(tmp_path)

@@ -168,6 +168,24 @@ def test_missed_runs(machine: Machine) -> None:
     assert [name for name, *_ in machine.started] == ["once"]
 
 
+def test_a_clock_that_was_wrong(machine: Machine) -> None:
+    """A clock that was a year ahead puts off neither the schedule nor a retry. One that is set back
+    by an hour repeats no run."""
+    crawl(machine, "daily", "every day at 02:00")
+    machine.now += 365 * DAY
+    machine.run(machine.manager(), DAY)
+    machine.now -= 366 * DAY
+    begun, manager = len(machine.started), machine.manager()
+    manager.state_of("daily").retry_at = machine.now + 365 * DAY
+    machine.run(manager, 60)
+    assert manager.state_of("daily").run is not None
+    machine.run(manager, DAY)
+    assert [run.why for run in manager.state_of("daily").runs[-2:]] == ["continue", "schedule"]
+    machine.now -= HOUR
+    machine.run(manager, 2 * HOUR)
+    assert len(machine.started) == begun + 2
+
+
 def test_thirty_kills(machine: Machine) -> None:
     """Servers and crawls are killed at any moment: nothing runs twice, nothing is forgotten."""
     for name in ("a", "b", "c"):
@@ -295,6 +313,29 @@ def test_windows_and_turns(machine: Machine) -> None:
     assert [run.why for run in manager.state_of("night").runs] == ["operator", "window"]
 
 
+def test_times_outside_of_the_window(machine: Machine) -> None:
+    """They wait for the window, or are skipped; the next run that is shown says so."""
+    machine.now = datetime(2026, 10, 24, 12, 0, tzinfo=UTC).timestamp()
+    zone = "Europe/Berlin"
+    crawl(machine, "noon", "every day at 12:00", time_zone=zone, window=[22, 6])
+    crawl(machine, "skips", "every 6 hours", time_zone=zone, window=[18, 1], missed="skip")
+    manager = machine.manager()
+    machine.run(manager, 60)
+
+    def shown(name: str) -> str:
+        return local(manager.next_run(manager.entry(name)) or 0, zone)
+
+    assert (shown("noon"), shown("skips")) == ("25 22:00", "24 18:00")
+    machine.run(manager, 23 * HOUR)  # 25 October, 12:00: the clock was set back
+    assert (shown("noon"), shown("skips")) == ("25 22:00", "25 18:00")
+    machine.run(manager, 2 * DAY)
+    begun = [(name, local(time, zone)) for name, time, _ in machine.started]
+    assert begun == [
+        ("skips", "24 18:00"), ("skips", "25 00:00"), ("skips", "25 18:00"), ("noon", "25 22:00"),
+        ("skips", "26 00:00"), ("skips", "26 18:00"), ("noon", "26 22:00"), ("skips", "27 00:00"),
+    ]  # fmt: skip
+
+
 def test_a_full_disk_pauses_crawls(machine: Machine) -> None:
     """None begins; those that run are paused once, and go on once there is room again."""
     for name in ("a", "b"):
@@ -343,6 +384,7 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
 
     assert told() == ("new", "Not begun yet.")
     manager.start("a", "me")
+    assert told() == ("waiting", "It waits for its turn.")
     machine.run(manager, 60)
     assert told() == ("running", "It starts.")
     directory.mkdir(parents=True)
@@ -360,12 +402,32 @@ def test_the_state_and_the_sentence_of_a_crawl_agree(machine: Machine) -> None:
         assert (state, sentence[:17]) == ("paused", "Paused. 999 bytes")
         machine.free = 2_000
         machine.run(manager, 60)
+        manager.stop("a")
+        assert told() == ("stopping", "It stops once its fetches in flight have ended.")
+        manager.state_of("a").held = False
     manifest |= {"ended": ended, "end": "finished"}
     (directory / MANIFEST).write_text(json.dumps(manifest))
     assert told() == ("stopping", f"Finished at {ended}.")
     machine.now += 1_000
     machine.run(manager, 60)
     assert told() == ("ended", f"Finished at {ended}.")
+
+
+def test_a_crawl_that_was_killed_says_what_follows(machine: Machine) -> None:
+    """The server continues it, unless an operator has stopped it."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    began, directory = utc(machine.now), machine.home / "data" / "a"
+    directory.mkdir(parents=True)
+    (directory / MANIFEST).write_text(json.dumps({"format": FORMAT, "began": began}))
+    state, entry = manager.state_of("a"), manager.entry("a")
+    state.retry_at = machine.now + 60
+    at = utc(state.retry_at)[:19]
+    assert summary_of(manager, entry).sentence.endswith(f". The server continues it at {at}Z.")
+    state.held = True
+    assert summary_of(manager, entry).sentence.endswith(
+        f"began at {began}. Start continues it from its last checkpoint."
+    )
 
 
 def test_what_cannot_be_done(machine: Machine) -> None:

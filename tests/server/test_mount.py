@@ -43,6 +43,34 @@ def test_the_search_follows_the_crawls(tmp_path: Path, monkeypatch: pytest.Monke
         assert running.ask("/crawls/wiki/search?q=canteen", headers=operate).status == 404
 
 
+def test_a_crawl_that_has_not_begun(tmp_path: Path) -> None:
+    """Its pages say so and lead to its own page; nothing is broken."""
+    with Asking(tmp_path, sessions={}) as running:
+        operate = running.token("operate")
+        body = {"name": "wiki", "crawl": SEEDS}
+        assert running.ask(f"{BASE}/crawls", "POST", body, operate).status == 201
+        page = running.ask("/crawls/wiki/", headers=operate)
+        assert page.status == 404
+        assert "Not begun yet" in page.text
+        assert 'href="/manage/wiki"' in page.text
+        assert "larmspider crawl" not in page.text
+        health = running.ask("/crawls/wiki/healthz", headers=operate)
+        assert (health.status, health.json["status"]) == (200, "ok")
+        (tmp_path / "data" / "wiki").mkdir(parents=True)
+        (tmp_path / "data" / "wiki" / "crawl.json").write_text("{")
+        assert "Not begun yet" not in running.ask("/crawls/wiki/", headers=operate).text
+
+
+def test_the_overview_leads_to_the_page_of_its_crawl(tmp_path: Path) -> None:
+    with Asking(tmp_path, sessions={}) as running:
+        running.manager.home.write("wiki", f"seeds = {SEEDS['seeds']}\n", new=True)
+        indexed(tmp_path / "data" / "wiki")
+        page = running.ask("/crawls/wiki/", headers=running.token("operate"))
+        assert page.status == 200
+        assert 'id="next"' in page.text
+        assert 'href="/manage/wiki"' in page.text
+
+
 def test_an_application_is_made_once() -> None:
     """Also for requests that come together."""
     made, ended = list[str](), list[str]()

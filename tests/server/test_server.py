@@ -95,6 +95,8 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert "wiki" in ctl(tmp_path, "crawls").out
         assert json.loads(ctl(tmp_path, "crawl", "wiki", "--json").out)["summary"]["pages"] == 2
         assert "finished" in ctl(tmp_path, "runs", "wiki").out
+        (tmp_path / "bad.toml").write_text("# a crawl\nseeds = [")
+        assert " ctl: crawl:2: is not TOML" in ctl(tmp_path, "create", "bad", "bad.toml").err
         refused = ctl(tmp_path, "start", "nix")
         assert (refused.status, "There is no crawl 'nix'" in refused.err) == (2, True)
         assert "ada" in (tmp_path / "home" / "audit.log").read_text()
@@ -164,6 +166,10 @@ def test_a_directory_of_the_command_line_is_taken_over(
     assert added.status == 0, added.err
     again = scrapy("server", "--home", "home", "add", "crawl", cwd=tmp_path)
     assert "is the crawl old already" in again.err
+    (tmp_path / "other").mkdir()
+    again = scrapy("server", "--home", "home", "add", "other/../crawl", "new", cwd=tmp_path)
+    assert "is the crawl old already" in again.err
+    assert "\tadd\tcrawl\told: " in (tmp_path / "home" / "audit.log").read_text()
     before = len(site.log)
     with serving(tmp_path) as server:
         assert request(f"{server.url}/search?q=walrus&format=json").json["total"] == 1

@@ -84,8 +84,8 @@ def test_no_end_is_foretold_while_a_host_is_paused(others: list[HostLoad]) -> No
     [
         (0.0, 20.0, ""),
         (50.0, 40.0, "are still found"),
-        (100.0, 20.0, "no end is in sight"),
-        (120.0, 20.0, "no end is in sight"),
+        (100.0, 20.0, "will take longer"),
+        (120.0, 20.0, "will take longer"),
     ],
 )
 def test_what_is_still_found_moves_the_end(found_rate: float, seconds: float, words: str) -> None:

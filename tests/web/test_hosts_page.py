@@ -197,7 +197,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
         overview = crawl.get("/").text
         assert 'data-text="retry">1<' in overview
         tried = overview[overview.index("Retries by kind") :]
-        assert re.search(r'<th scope="row">http-503</th><td class="num">1</td>', tried)
+        assert re.search(r'<th scope="row">HTTP 503</th><td class="num">1</td>', tried)
         one = re.compile(r'</span></td>\s*<td class="num">1</td>\s*<td class="num">1</td>')
         crawl.until(lambda: one.search(crawl.get("/hosts?sort=retry").text), "the table anew")
 

@@ -359,6 +359,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert set(answer) == {
         "query", "total", "total_all", "instead", "offset", "seconds", "suggestion", "filters",
         "hits", "facets", "more", "also", "best_bets", "no_filters", "not_typed",
+        "left_out",
     }  # fmt: skip
     assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
     hit = answer["hits"][0]

@@ -101,9 +101,7 @@ def test_a_killed_crawl(scripted_server: Servers, tmp_path: Path) -> None:
         token = crawl.token
     with serving(tmp_path) as (said, url):
         assert "was killed" in said
-        assert (
-            "Run the same command to continue from its last checkpoint" in request(url + "/").text
-        )
+        assert "Start it again to continue from its last checkpoint" in request(url + "/").text
         assert request(url + "/healthz").status == 503
         found = request(url + "/stats.json").json
         assert found["urls"]["stored"] > 0

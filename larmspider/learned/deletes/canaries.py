@@ -8,11 +8,12 @@ have other URLs on the same host, or if some of them are on another host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain, islice
 from urllib.parse import urlsplit
 
 from larmspider.formatting import counted
-from larmspider.frontier.storage.records import host_prefix
+from larmspider.frontier.storage.records import FetchRecord, host_prefix
 from larmspider.learned.deletes.moves import HostMove, Successor, are_renamed, moved_to
 from larmspider.learned.deletes.notes import MOVED, DeleteNotes, HostVisits
 from larmspider.learned.deletes.table import CANARIES
@@ -67,9 +68,17 @@ class Canaries:
         was_open = mine.canaries[key] is None
         mine.canaries[key] = is_well
         if was_open and None not in mine.canaries.values():
-            self._schedule(host, mine.held, 1.0)
-            mine.again |= mine.held
-            mine.held.clear()
+            self._release(host, mine.held)
+            for other, page in mine.guests:
+                self._release(other, {page})
+            mine.guests.clear()
+
+    def _release(self, host: str, keys: Set[bytes]) -> None:
+        """Visit pages once more that waited for canaries."""
+        mine, keys = self._notes.visits.of(host), {*keys}
+        self._schedule(host, keys, 1.0)
+        mine.again |= keys
+        mine.held -= keys
 
     def final(self, host: str, key: bytes) -> None:
         """Visit a page again that was judged before its host's canaries, if its visit ended after
@@ -89,7 +98,7 @@ class Canaries:
         successor = self._notes.visits.of(host).successors.get(key)
         move = self._notes.kept.of(host).move
         if move is not None and successor is not None:
-            move.left += successor.is_there and successor.host in move.hosts
+            move.left += successor.is_there and successor.host in self._reached(move)
 
     def moved_to(self, host: str) -> tuple[str, ...]:
         """The hosts to which a host has moved."""
@@ -114,6 +123,8 @@ class Canaries:
         move = kept.move
         if move is None or move.to != hosts[0] or not {*hosts} <= {*move.hosts}:
             pages = self._notes.backend.counts(host).stored
+            if pages <= MAX_SEARCHED:
+                pages = sum(map(len, self._pages_of(host)))  # without its redirects
             kept.move = HostMove(host, hosts[0], now, pages, others=[*hosts[1:]])
             if move is not None and move.to == hosts[0]:
                 kept.move.since, kept.move.pages, kept.move.left = move.since, move.pages, move.left
@@ -126,22 +137,22 @@ class Canaries:
     def _all_of(self, host: str, mine: HostVisits) -> list[bytes]:
         """The pages of a host that were not visited in this run, and are not due before other
         pages."""
-        found, prefix = list[bytes](), host_prefix(host)[:4]
-        after = prefix
-        while len(found) < MAX_SEARCHED and (rows := self._notes.backend.visits(after, 500)):
+        pages = chain.from_iterable(self._pages_of(host))
+        found = (key for key, one in pages if one.due > SOON and key not in mine.visited)
+        return [*islice(found, MAX_SEARCHED)]
+
+    def _pages_of(self, host: str) -> Iterator[list[tuple[bytes, FetchRecord]]]:
+        """The pages of a host, by some hundred. Redirects are no pages."""
+        after = prefix = host_prefix(host)[:4]
+        while rows := self._notes.backend.visits(after, 500):
             after = rows[-1][0]
-            found += [
-                key
+            yield [
+                (key, visit)
                 for key, visit in rows
-                if visit is not None
-                and key.startswith(prefix)
-                and visit.status == 200
-                and visit.due > SOON
-                and key not in mine.visited
+                if visit is not None and visit.status == 200 and key.startswith(prefix)
             ]
             if not after.startswith(prefix):
                 break
-        return found
 
     def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
         """ "" if the visits of this run show that the host works; else why its pages wait.
@@ -163,21 +174,42 @@ class Canaries:
             self._notes.kept.touch(host)
         is_well = is_well or are_renamed(mine.canaries, mine.successors)
         if not is_well:
-            if kept.move is not None and self._has_gone_over(kept.move, mine.successors.get(key)):
-                return ""
+            if kept.move is not None:
+                found = self._gone_over(kept.move, key, mine.successors.get(key))
+                if found is not None:
+                    return found
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
 
-    def _has_gone_over(self, move: HostMove, successor: Successor | None) -> bool:
-        """Whether a page of a host that has moved may leave, though few canaries have a new URL.
-        The page has a new URL itself. Or most pages have moved to a new host that works in this
-        run, and does not have the page."""
-        if successor is not None and successor.is_there and successor.host in move.hosts:
-            return True
-        new = self._notes.visits.get(move.to)
-        answers = [] if new is None else list(new.visited.values())
-        return move.left * 2 > move.pages and sum(answers) * 2 > len(answers)
+    def _gone_over(self, move: HostMove, key: bytes, successor: Successor | None) -> str | None:
+        """ "" if a page of a host that has moved may leave, though few canaries have a new URL:
+        the page has a new URL itself. Or most pages have moved to a new host that works, and does
+        not have the page: ASKED_FIRST before that host's canaries have answered. Else None."""
+        hosts = self._reached(move)
+        if successor is not None and successor.is_there and successor.host in hosts:
+            return ""
+        if move.left * 2 <= move.pages:
+            return None
+        last = next((host for host in hosts if not self.moved_to(host)), move.to)
+        if successor is not None and successor.host in hosts:
+            last = successor.host
+        there = self._notes.visits.of(last)
+        if there.canaries is None:
+            self.begin(last, there.visited)
+        answers = list((there.canaries or {}).values())
+        if None in answers:
+            there.guests.add((move.host, key))
+            self._notes.visits.of(move.host).held.add(key)
+            return ASKED_FIRST
+        return "" if sum(map(bool, answers)) * 2 > len(answers) else None
+
+    def _reached(self, move: HostMove) -> list[str]:
+        """The hosts that have a host's pages now, or had them before they moved, too."""
+        hosts = [*move.hosts]
+        for host in hosts:  # the list grows
+            hosts += [one for one in self.moved_to(host) if one not in (*hosts, move.host)]
+        return hosts
 
     def begin(self, host: str, visited: Mapping[bytes, bool]) -> None:
         """Make the canaries due that this run has not ``visited``."""
@@ -192,16 +224,7 @@ class Canaries:
         page with the smallest depth: a host may have been found by a link to any page."""
         first: list[tuple[bool, int, str, bytes]] = []
         linked: list[tuple[int, int, str, bytes]] = []
-        prefix = host_prefix(host)[:4]
-        after, left = prefix, MAX_SEARCHED
-        while left > 0 and (rows := self._notes.backend.visits(after, min(left, 500))):
-            left -= len(rows)
-            after = rows[-1][0]
-            pages = [
-                (key, visit)
-                for key, visit in rows
-                if visit is not None and visit.status == 200 and key.startswith(prefix)
-            ]
+        for pages in islice(self._pages_of(host), MAX_SEARCHED // 500):
             links = self._links_to([visit.url for _, visit in pages])
             found = [
                 (number, -visit.depth, visit.url, key)
@@ -211,8 +234,6 @@ class Canaries:
             first = sorted([*first, *near])[:1]
             linked = sorted([*linked, *found], key=lambda one: (-one[0], -one[1], one[2]))
             del linked[CANARIES:]
-            if not after.startswith(prefix):
-                break
         return list(dict.fromkeys(one[3] for one in [*first, *linked]))[:CANARIES]
 
 

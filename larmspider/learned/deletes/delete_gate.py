@@ -263,7 +263,7 @@ class DeleteGate(Part):
         if what == DELETES:
             return not kept.waiting
         if what == UNDECIDED:
-            return not any(one.seen == seen or not seen for one in kept.undecided.values())
+            return not any(not seen or one.condition == seen for one in kept.undecided.values())
         if what == MOVED:
             return kept.move is None
         if what == SITEMAP:

@@ -41,13 +41,20 @@ WHOLE_HOST = b""
 
 class Waiting(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. A page that is gone and was not removed.
-    ``reason``: the brake's reason, or the scope."""
+    ``reason``: the brake's reason, or the scope. ``told``: the observation in the notice about the
+    page, "" before it."""
 
     url: str
     seen: str
     reason: str
     since: float
     why: str
+    told: str = ""
+
+    @property
+    def condition(self) -> str:
+        """The observation that the notice about the page names."""
+        return self.told or self.seen
 
     def is_listed(self, now: float) -> bool:
         """Whether the operator should see this undecided page."""
@@ -90,7 +97,8 @@ class HostVisits(Note):
     forms in a row. ``expired``: whether there was a login form. ``well``: the number of visits that
     found their page. ``successors``: pages of other hosts to which pages redirect. ``abandoned``:
     the operator has approved the removal of all pages if the host has been silent since this time;
-    0.0 without such an approval."""
+    0.0 without such an approval. ``guests``: pages of hosts that have moved to this one, by host
+    and key; they wait for its canaries."""
 
     least_bytes = 900
     approved: set[bytes] = set()
@@ -103,6 +111,7 @@ class HostVisits(Note):
     well: int = 0
     successors: dict[bytes, Successor] = {}
     abandoned: float = 0.0
+    guests: set[tuple[str, bytes]] = set()
 
     def memory(self, packed_bytes: int) -> int:
         keys = len(self.visited) + len(self.held) + len(self.again) + len(self.approved)

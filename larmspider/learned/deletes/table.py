@@ -167,7 +167,10 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     ):  # a clock that was set back restarts the count
         since, times = now, 1
     else:
-        is_another = seen is Observation.ROBOTS or not 0 <= now - record.time < SAME_TIME_SECS
+        if seen is Observation.ROBOTS:  # visits between two readings of robots.txt count once
+            is_another = now > record.time
+        else:
+            is_another = not 0 <= now - record.time < SAME_TIME_SECS
         since, times = record.missing_since, record.confirmations + is_another
     record = replace(record, missing_since=since, confirmations=times, missing_as=str(seen))
     delete = times >= rule.confirmations and now - since >= rule.spread

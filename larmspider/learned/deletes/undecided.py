@@ -29,6 +29,9 @@ from larmspider.learned.deletes.table import CANARIES, DAY, PRESENT, TABLE, Obse
 MAX_WAITING = 10_000
 """Pages of a host in its list; those beyond are found again at their next visits."""
 
+_GONE = frozenset({*TABLE, Observation.FAILED})
+"""Observations between which a page that is gone may alternate: one condition for the operator."""
+
 
 class UndecidedPages:
     def __init__(self, notes: DeleteNotes) -> None:
@@ -97,6 +100,8 @@ class UndecidedPages:
             one = kept.undecided[entry.key] = Waiting(entry.url, str(seen), reason, since, "")
         else:
             one = before
+            if not {one.seen, seen} <= _GONE and one.seen != seen:
+                one.told = ""  # another condition
             if seen is not Observation.FAILED or one.seen in TABLE:  # a failure says nothing new
                 one.why = one.why if one.seen == seen else ""
                 one.seen, one.reason = str(seen), reason
@@ -111,7 +116,8 @@ class UndecidedPages:
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {why}."
                 f" See {program.NAME} deletes."
             )
-            self._notes.tell(UNDECIDED, entry.host, text, one.seen)
+            one.told = one.condition
+            self._notes.tell(UNDECIDED, entry.host, text, one.told)
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
         """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not

@@ -145,7 +145,7 @@ class Revisiting(Part):
         self.mode, self.matches = options.mode, options.matches
         self._random, self.is_removed = options.random, options.is_removed
         self.visits_again = bool(self.mode)
-        self.waits_for_silent = self.mode != DUE
+        self.waits_for_silent = self.mode in ("", WATCH)
         self.asks_silent_once = self.mode not in ("", WATCH)
         self.visited = 0
         """Pages that this run has visited again, or found for the first time."""

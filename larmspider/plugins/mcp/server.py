@@ -114,6 +114,7 @@ def make(address: Address) -> MCPServer[Any]:
 def results_text(found: dict[str, Any], page: int) -> str:
     """The answer of /api/v1/search for an assistant."""
     lines = [f"{counted(found['total_all'], 'page')} found; {found['total']:,} with any word."]
+    lines += [f"Pages of an index are missing: {why}" for why in found["left_out"]]
     if found["instead"]:
         lines.append(f"Nearly nothing found for the query as typed; searched: {found['instead']}")
     if found["suggestion"]:

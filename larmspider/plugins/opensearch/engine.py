@@ -48,6 +48,7 @@ from larmspider.plugins.opensearch.queries import SCHEMA, OpenSearchQuery
 from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
 from larmspider.redaction import told
 from larmspider.search.engine import SearchEngine, as_shown, document_of
+from larmspider.search.gather import Outage
 from larmspider.search.ranking import (
     EXACT_WEIGHTS,
     FORM_WEIGHT,
@@ -116,6 +117,7 @@ class Client:
 
     def __init__(self, address: Address, stemmer: str) -> None:
         self._address, self._stemmer = address, stemmer
+        self.name = f"{address.at}/{address.name}"
         self._idle = list[Connection]()
         self._good_until = -inf
 
@@ -544,6 +546,7 @@ class OpenSearchEngine(SearchEngine):
         self, client: Client, crawls: Sequence[Path], stemmer: str, own_facets: Sequence[str]
     ) -> None:
         self._client, self._crawls, self.own_facets = client, crawls, own_facets
+        self.directory, self.outage = Path(client.name), Outage()
         self._access, self.link_texts = EVERYTHING, True
         self._stems, self._exact = Stems(stemmer), ExactAnalyzer()
         self._views: dict[Access, View] = {}

@@ -123,11 +123,11 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
             verbatim=True,
         )
     )
-    hits = results.hits[: question.size]
+    hits, failed = results.hits[: question.size], len(results.left_out)
     answer: dict[str, Any] = {
         "took": round(results.seconds * 1000),
         "timed_out": False,
-        "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
+        "_shards": {"total": 1 + failed, "successful": 1, "skipped": 0, "failed": failed},
         "hits": {
             "total": {"value": results.total, "relation": "eq"},
             "max_score": hits[0].score if hits else None,

@@ -184,6 +184,8 @@ def _standing(
     if nodes:
         sentence = f"It runs on {', '.join(nodes)}: the pages are there."
     if entry.name in manager.running:
+        if state.held and on_disk.state is State.RUNNING:
+            return "stopping", "It stops once its fetches in flight have ended."
         if state.paused_for_disk:
             return "paused", f"Paused. {manager.disk_full}"
         if totals.paused:
@@ -197,7 +199,7 @@ def _standing(
     if crawl is None:
         return "broken", sentence
     if state.queued:
-        return "waiting", sentence
+        return "waiting", manager.why_waiting(entry)
     if on_disk.state is State.RUNNING:
         return "running elsewhere", sentence
     if state.runs and state.runs[-1].outcome == STOPPED:
@@ -205,7 +207,10 @@ def _standing(
     if state.runs and nodes:
         return "killed" if state.runs[-1].outcome == "killed" else "ended", sentence
     if on_disk.state is State.KILLED:
-        return "killed", f"It was killed; it began at {on_disk.began}."
+        following = "Start continues it from its last checkpoint."
+        if state.retry_at and not state.held:
+            following = f"The server continues it at {utc(state.retry_at)[:19]}Z."
+        return "killed", f"It was killed; it began at {on_disk.began}. {following}"
     return {State.ENDED: "ended"}.get(on_disk.state, "new"), sentence
 
 
@@ -318,9 +323,8 @@ async def preview(call: Call) -> types.LookAnswer:
     body: types.Look = call.body
     acts = call.server.crawls
     kept = acts.check(body.crawl, body.name)
-    found = await call.server.looks.at(kept, call.server.ports)
-    _note(call, "preview", " ".join(kept.seeds))
-    return found
+    _note(call, "preview", " ".join(kept.seeds), "begun")
+    return await call.server.looks.at(kept, call.server.ports)
 
 
 async def preview_change(call: Call) -> types.ChangeAnswer:
@@ -524,8 +528,8 @@ async def audit(call: Call) -> types.AuditLog:
 _ROW = ("time", "who", "address", "act", "what", "result")
 
 
-def _note(call: Call, act: str, what: str) -> None:
-    call.server.crawls.audit.note(call.by.who, call.by.address, act, what, "done")
+def _note(call: Call, act: str, what: str, result: str = "done") -> None:
+    call.server.crawls.audit.note(call.by.who, call.by.address, act, what, result)
 
 
 _ONE = "/crawls/{name}"

@@ -21,8 +21,10 @@ class Answer(Struct, kw_only=True, frozen=True):
 
 
 class NewCrawl(Body, frozen=True):
+    """``crawl`` has the keys of the crawl file, or is its text, whose comments stay."""
+
     name: str
-    crawl: dict[str, Any]
+    crawl: dict[str, Any] | str
 
 
 class CrawlChange(Body, frozen=True):
@@ -371,7 +373,7 @@ class SearchFacets(Answer, frozen=True):
 class SearchAnswer(Answer, frozen=True):
     """``total`` pages match, ``total_all`` of them with all words that matter. ``instead`` is the
     query that was searched in place of one that finds next to nothing. ``offset`` hits come before
-    these; ``more``: others follow."""
+    these; ``more``: others follow. ``left_out``: why pages of an index are missing."""
 
     query: str
     total: int
@@ -380,6 +382,7 @@ class SearchAnswer(Answer, frozen=True):
     also: list[str]
     no_filters: list[str]
     not_typed: list[str]
+    left_out: list[str]
     best_bets: list[BestLink]
     offset: int
     more: bool

@@ -105,6 +105,7 @@ async def ask(
     if not isinstance(found, dict):
         raise CrawlDirError(f"{address.url} answers, but is not a larmspider server")
     if "error" in found and "status" not in found:
-        problems = [f"{one['key']}: {one['text']}" for one in found.get("problems", ())]
-        raise ConfigError("; ".join(problems) or str(found["error"]))
+        problems = [one for one in found.get("problems", ()) if one["key"]]  # others: the file
+        told = "; ".join(f"{one['key']}: {one['text']}" for one in problems)
+        raise ConfigError(told or str(found["error"]))
     return found

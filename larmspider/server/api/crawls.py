@@ -22,7 +22,12 @@ from larmspider.server.api.api_types import ChangeAnswer
 from larmspider.server.audit import Audit
 from larmspider.server.config.changes import changes
 from larmspider.server.config.crawl_edit import edited
-from larmspider.server.config.crawl_file import CrawlFileError, not_writable, parse_crawl
+from larmspider.server.config.crawl_file import (
+    CrawlFileError,
+    not_writable,
+    parse_crawl,
+    table_of,
+)
 from larmspider.server.config.crawl_schema import Crawl
 from larmspider.server.config.scope_check import scope_problems, scope_warnings
 from larmspider.server.config.secrets import Secrets, problems_of
@@ -48,11 +53,13 @@ class Crawls:
         self.manager, self.audit = manager, audit
         self.home = manager.home
 
-    def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
-        """Raises ConfigError."""
+    def create(self, name: str, given: Mapping[str, Any] | str, by: By) -> None:
+        """Create a crawl by the keys of its file, or by its text. Raises ConfigError."""
+        text = given if isinstance(given, str) else edited("", given)
+        values = table_of(text, "crawl")
         _refuse_secrets(values, None, by)
-        self._checked(values)
-        self.home.write(name, edited("", values), new=True)
+        self._checked(values, text=text)
+        self.home.write(name, text, new=True)
         self._note(by, "create", name, "created")
 
     def change(self, name: str, changes: Mapping[str, Any], seen: str, by: By) -> None:
@@ -75,10 +82,10 @@ class Crawls:
             raise ConfigError('kind = "push": there is nothing to look at before documents come')
         return crawl
 
-    def _checked(self, values: Mapping[str, Any], name: str = "") -> Crawl:
+    def _checked(self, values: Mapping[str, Any], name: str = "", text: str = "") -> Crawl:
         self._refuse_foreign_keys(values)
-        text = self.home.text_of(self._entry(name).name) if name else ""
-        crawl = parse_crawl(edited(text, values), "crawl")
+        before = self.home.text_of(self._entry(name).name) if name else ""
+        crawl = parse_crawl(text or edited(before, values), "crawl")
         secrets = Secrets(self.home.path, self.manager.settings.secrets)
         if problems := [*problems_of(crawl, secrets), *scope_problems(crawl)]:
             raise CrawlFileError("crawl", problems)

@@ -59,7 +59,8 @@ def search(request: WebRequest) -> SearchAnswer:
     except CrawlDirError as error:
         raise HttpError(request.told(error), search_status(error)) from None
     bets = request.best_bets(asked.query) if asked.page == 1 else []
-    return msgspec.convert(results_json(results, bets, request.templates.opens), SearchAnswer)
+    found = results_json(results, bets, request.templates.opens, request.told)
+    return msgspec.convert(found, SearchAnswer)
 
 
 def page(request: WebRequest) -> PageAnswer:

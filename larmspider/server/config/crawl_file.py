@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
@@ -28,17 +29,20 @@ from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
 from larmspider.extraction.texts.language import languages_in
 from larmspider.files import read_plain
+from larmspider.frontier.hosts import HostPace
 from larmspider.learned.factory import host_rules
 from larmspider.server.config.crawl_schema import (
     PUSH_KEYS,
     WRITABLE,
     Crawl,
     Host,
+    Schedule,
     fields_of,
     settings_in,
 )
-from larmspider.server.config.schedule import Timetable
+from larmspider.server.config.schedule import Timetable, in_window
 from larmspider.urls.file_urls import is_archive
+from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.patterns import PatternSet, compile_pattern
 from larmspider.urls.seeds import read_seeds
 
@@ -115,18 +119,23 @@ def read_text(path: Path) -> str:
 def parse_crawl(text: str, where: str) -> Crawl:
     """The crawl that a file describes. Raises CrawlFileError, whose messages begin with
     ``where``."""
-    try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"at line (\d+)", str(error))
-        line = int(found[1]) if found else len(text.splitlines())
-        problem = Problem("", f"is not TOML: {error or 'too many levels'}", line)
-        raise CrawlFileError(where, [problem]) from None
+    table = table_of(text, where)
     try:
         return crawl_of(table, where)
     except CrawlFileError as error:
         found_at = [Problem(one.key, one.text, line_of(text, one.key)) for one in error.problems]
         raise CrawlFileError(where, found_at) from None
+
+
+def table_of(text: str, where: str) -> dict[str, Any]:
+    """The keys of a file, without a check. Raises CrawlFileError."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else len(text.splitlines())
+        problem = Problem("", f"is not TOML: {error or 'too many levels'}", line)
+        raise CrawlFileError(where, [problem]) from None
 
 
 def crawl_of(table: Mapping[str, Any], where: str) -> Crawl:
@@ -214,11 +223,17 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
             yield Problem(key, str(error).removeprefix(f"{key}: "))
     if crawl.schedule.window and len(set(crawl.schedule.window)) == 1:
         yield Problem("schedule.window", f"{crawl.schedule.window}: expected two different hours")
+    elif never := _why_never(crawl.schedule):
+        yield Problem("schedule.missed", never)
     if not crawl.collection.isprintable() or "," in crawl.collection:
         yield Problem("collection", "expected printable characters without commas")
     for number, host in enumerate(crawl.hosts):
         key = f"hosts[{number}]"
         try:
+            if host.secret:
+                HostPattern.parse(host.host)
+            else:
+                HostPace(host.host)
             host_rules(as_settings(replace(crawl, hosts=[host], settings={})))
         except ConfigError as error:
             yield Problem(key, str(error).removeprefix("LARM_HOST_RULES: "))
@@ -237,6 +252,23 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
             "settings.LARM_SITES_FILE",
             "cannot be used with a secret: expected one of them",
         )
+
+
+def _why_never(schedule: Schedule) -> str:
+    """Why no run of a schedule would ever begin; "" if runs begin, or another check says why."""
+    if schedule.missed == "run" or not schedule.window:
+        return ""
+    try:
+        timetable = Timetable.parse(schedule.run, "UTC")
+    except ConfigError:
+        return ""
+    begins, ends = schedule.window
+    time = timetable.after(datetime(2026, 1, 1, tzinfo=UTC))
+    for _ in range(25):  # a day; each day of a cron expression has the same hours
+        if time is None or in_window((begins, ends), time, timetable.zone):
+            return ""
+        time = timetable.after(time + timedelta(minutes=59))
+    return f"no time of {schedule.run!r} lies in the window {begins}-{ends}, and all are skipped"
 
 
 def _checked_seeds(crawl: Crawl) -> Iterator[Problem]:
@@ -329,6 +361,8 @@ def line_of(text: str, key: str) -> int:
     table, _, name = key.rpartition(".")
     name = re.sub(r"\[\d+\]$", "", name)
     wanted = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")
+    root = re.escape(re.split(r"[.\[]", key)[0])
+    inline = re.compile(rf"\s*(?:{root}\s*\.\s*{re.escape(name)}|{root})\s*=")
     here, counts, begins = "", dict[str, int](), 0
     for number, line in enumerate(text.splitlines(), 1):
         if found := _HEADER.match(line):
@@ -340,4 +374,6 @@ def line_of(text: str, key: str) -> int:
                 begins = number
         elif here == table and wanted.match(line):
             return number
+        elif table and not here and inline.match(line):
+            begins = number  # schedule.run = "watch", or schedule = {run = "watch"}
     return begins

@@ -10,9 +10,9 @@ skipped is due right after the change, and a time of day that comes twice is due
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Self
 from zoneinfo import ZoneInfo, available_timezones
@@ -89,6 +89,15 @@ class Timetable:
             return None
         found = next(CronSim(self.cron, time.astimezone(self.zone)), None)
         return None if found is None else found.astimezone(UTC)
+
+
+def opening(window: Sequence[int] | None, time: datetime, zone: ZoneInfo) -> datetime:
+    """The first time from ``time`` on that lies in the window."""
+    if window is None or in_window((window[0], window[1]), time, zone):
+        return time
+    local = time.astimezone(zone)
+    opens = local.replace(hour=window[0], minute=0, second=0, microsecond=0)
+    return (opens if opens > local else opens + timedelta(days=1)).astimezone(UTC)
 
 
 def zone_of(name: str) -> ZoneInfo:

@@ -90,9 +90,10 @@ class Secrets:
                 raise ConfigError(f"secret {name}: {path} has more than {MAX_BYTES:,} bytes")
             text = read_plain(path).decode("utf-8")
         except FileNotFoundError:
-            known = ", ".join(self.names()) or f"a file in the folder {FOLDER} of the home"
+            names = ", ".join(self.names())
+            known = f"one of {names}" if names else f"a file in the folder {FOLDER} of the home"
             raise ConfigError(
-                f"secret {name}: there is none of that name: expected one of {known}"
+                f"secret {name}: there is none of that name: expected {known}"
             ) from None
         except OSError as error:
             why = error.strerror or error

@@ -15,14 +15,14 @@ import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from larmspider.crawl.state import FINISHED, RunState
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
-from larmspider.server.config.crawl_schema import Crawl
-from larmspider.server.config.schedule import Timetable, in_window
+from larmspider.server.config.crawl_schema import Crawl, Schedule
+from larmspider.server.config.schedule import Timetable, in_window, opening
 from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.home import CrawlEntry, Home
 from larmspider.server.runs.gaps import Gaps
@@ -46,12 +46,17 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECS = 300.0
 """A run that begins later than its time by more than this was missed."""
+CLOCK_SECS = 86_400.0
+"""A crawl that was due this much later than now was due by a wrong clock. Less may be the change of
+an hour, whose runs begin once."""
 RETRY_SECS, MAX_RETRY_SECS = 60.0, 3_600.0
 """Waits before a crawl that was killed is continued: doubled each time, up to the second."""
 _RETRIED = ("killed", "temporary failure")
 """Outcomes after which a crawl is continued automatically."""
 _UNENDED = "has not ended yet"
 """Says a crawl whose last revisit was broken off (preflight.py): it goes on without refresh."""
+_DAYS = 100
+"""Openings of a window that are looked at for the next run."""
 _ENOUGH = 1.1
 """Paused crawls continue once 1.1 times the limit of the disk is free."""
 
@@ -83,7 +88,7 @@ class Manager:
         self._running: dict[str, Running] = {}
         self._states: dict[str, CrawlRuns] = {}
         self._timetables: dict[tuple[str, str], Timetable] = {}
-        self._next: dict[str, tuple[object, float | None]] = {}
+        self._next: dict[str, tuple[object, tuple[float | None, float | None]]] = {}
         self._entries: dict[str, CrawlEntry] = {}
         self.facts: dict[str, tuple[object, tuple[RunState, Totals]]] = {}
         """State and counts of the crawls' directories, as pages have read them (api.py)."""
@@ -126,16 +131,29 @@ class Manager:
         return sorted(waiting, key=lambda name: (self.state_of(name).queued_at, name))
 
     def next_run(self, entry: CrawlEntry) -> float | None:
-        """The next time of the schedule; None without one."""
-        if entry.crawl is None:
-            return None
+        """When the schedule begins the next run; None without one. A time outside of the window
+        waits for the window, or is skipped."""
+        return None if entry.crawl is None else self._times(entry)[1]
+
+    def _times(self, entry: CrawlEntry) -> tuple[float | None, float | None]:
+        """The next time of the schedule, and when the run begins."""
+        assert entry.crawl is not None
         timetable, done_until = self._timetable(entry), self.state_of(entry.name).done_until
+        key = timetable, done_until, entry.crawl.schedule
         kept = self._next.get(entry.name)
-        if kept is None or kept[0] != (timetable, done_until):
-            found = timetable.after(_utc(done_until))
-            time = None if found is None else found.timestamp()
-            kept = self._next[entry.name] = ((timetable, done_until), time)
+        if kept is None or kept[0] != key:
+            due = timetable.after(_utc(done_until))
+            begins = None if due is None else _begins(timetable, entry.crawl.schedule, due)
+            kept = self._next[entry.name] = key, (_epoch(due), _epoch(begins))
         return kept[1]
+
+    def why_waiting(self, entry: CrawlEntry) -> str:
+        """The reason why a crawl in the queue does not run yet, a sentence."""
+        if self.disk_full:
+            return "It waits for room on the disk."
+        if entry.crawl is not None and not self._is_open(entry, self._clock()):
+            return "It waits for its hours of the day."
+        return "It waits for its turn."
 
     # Acts of an operator
 
@@ -238,23 +256,28 @@ class Manager:
         name, state, timetable = entry.name, self.state_of(entry.name), self._timetable(entry)
         assert entry.crawl is not None
         text = f"{entry.crawl.schedule.run}|{timetable.zone.key}"
-        if state.schedule != text:  # a schedule that is new is due from now on
+        # a schedule that is new is due from now on, and one from before the clock was set back
+        if state.schedule != text or state.done_until > now + CLOCK_SECS:
             state.schedule, state.done_until = text, now
             self._save(name)
         busy = name in self._running or bool(state.queued)
+        due, skips = self._times(entry)[0], entry.crawl.schedule.missed == "skip"
         if not self._is_open(entry, now):
+            if skips and due is not None and due <= now:
+                state.done_until = now
+                self._save(name)
             if name in self._running and state.run is not None and not state.queued:
                 self._queue(name, "window", "schedule", state.run.refresh)
                 self._running[name].signal(STOP)
             return
-        if (due := self.next_run(entry)) is not None and due <= now:
+        if due is not None and due <= now:
             state.done_until = now
             missed = now - due > GRACE_SECS
-            if not busy and not (missed and entry.crawl.schedule.missed == "skip"):
+            if not busy and not (missed and skips):
                 self._queue(name, "missed" if missed else "schedule", "schedule", self._mode(entry))
             else:
                 self._save(name)
-        elif not busy and not state.held and now >= state.retry_at:
+        elif not busy and not state.held and not now < state.retry_at <= now + MAX_RETRY_SECS:
             if entry.crawl.kind == "push":
                 if self._waits(self.directory_of(entry)):
                     self._queue(name, "push", "server", "")
@@ -420,6 +443,24 @@ class Manager:
         for name in self._running:
             if (run := self.state_of(name).run) is not None:
                 cut_log(log_of(self.home.runs_of(name), run.number), self.settings.log_bytes)
+
+
+def _begins(timetable: Timetable, schedule: Schedule, due: datetime) -> datetime | None:
+    """When the run begins that is ``due``, or the next one if times outside the window are
+    skipped."""
+    time: datetime | None = due
+    for _ in range(_DAYS):
+        if time is None:
+            break
+        opens = opening(schedule.window, time, timetable.zone)
+        if opens == time or schedule.missed == "run":
+            return opens
+        time = timetable.after(opens - timedelta(seconds=1))
+    return None
+
+
+def _epoch(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
 
 
 def _utc(epoch: float) -> datetime:

@@ -64,7 +64,7 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
     known, queued = urls.get("discovered", 0), urls.get("queued", 0)
     done = 100 * (known - queued) / known if known else 0.0
     left = [say("{n} queued", n=queued)] if queued else []
-    if seconds and running:
+    if seconds and running and not (status.gauges and status.gauges.paused):
         left.append(say("about {time} left", time=say.duration(seconds)))
     count, rate, size = say.count, say.rate, say.size
     return {

@@ -210,6 +210,7 @@ def search(request: WebRequest) -> WebResponse:
         suggestion=None if results.instead else results.suggestion,
         unquoted=results.unquoted,
         found=_found_line(request.say, results),
+        left_out=[request.told(error) for error in results.left_out],
         anywhere=anywhere,
         chosen=_chosen(request.say, asked),
         groups=_groups(request.say, asked, results),
@@ -262,7 +263,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     except CrawlDirError as error:
         return json_response({"error": request.told(error)}, search_status(error))
     bets = request.best_bets(asked.query) if asked.page == 1 else []
-    return json_response(results_json(results, bets, request.templates.opens))
+    return json_response(results_json(results, bets, request.templates.opens, request.told))
 
 
 def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
@@ -273,7 +274,8 @@ def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
         raise HttpError("This page is not in the index.", 404)
     results = searcher.similar(document, SIMILAR_HITS)
     if as_json:
-        return json_response(results_json(results, opens=request.templates.opens))
+        opens = request.templates.opens
+        return json_response(results_json(results, opens=opens, told=request.told))
     return request.render(
         "similar.html", asked=Asked("", 1, {}), document=document, results=results
     )

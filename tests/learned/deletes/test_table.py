@@ -57,6 +57,14 @@ def test_a_page_leaves_after_so_many_sights_over_so_long(
     assert seen_daily(*words, every=every) == taken_out
 
 
+def test_visits_between_two_readings_of_robots_txt_count_once() -> None:
+    record, reason = STORED, ""
+    for read in (0.0, 0.0, DAY, DAY, DAY):
+        record, _, reason = decide(record, Observation.ROBOTS, NOW + read)
+        record = replace(record, time=max(record.time, NOW + read) + 5)
+    assert reason == "disallowed 2 times over 1.0 days"
+
+
 @pytest.mark.parametrize("word", sorted(set(Observation) - set(TABLE)))
 def test_what_says_nothing_about_the_page_never_takes_it_out(word: str) -> None:
     """A login form, an empty answer, no answer, or the page itself, every day for a year."""
