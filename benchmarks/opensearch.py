@@ -5,6 +5,9 @@
 The pages of a manual (by default the JDK's) are extracted and put into a spool; then they are sent
 as `scrapy outbox --send` sends them, the documents whose link texts changed at the end included.
 The same pages go into our own index, for comparison. Times are CPU, but for pages a second.
+
+``--find 50`` types 50 queries of each form of benchmarks/findability.py into both, too: MRR@10 and
+success@10, and the clock's ms of a query.
 """
 
 from __future__ import annotations
@@ -13,14 +16,14 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 from scrapy.settings import Settings
 
-from benchmarks.findability import build
+from benchmarks.findability import FORMS, build, cases, measure, product
 from benchmarks.manuals import Manual
 from larmspider import options as options_of_crawls
 from larmspider.extraction.texts.language import Languages
@@ -28,6 +31,7 @@ from larmspider.items import Page
 from larmspider.pipelines.outbox.facts import IndexFacts
 from larmspider.pipelines.outbox.sender import Sender
 from larmspider.pipelines.outbox.spool import FOLDER, Position, Spool
+from larmspider.plugins.opensearch.engine import searcher_of
 from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
 from tests.support.servers.opensearch.cluster import OpenSearchCluster
 
@@ -75,7 +79,7 @@ def fill_spool(crawl: Path, pages: Sequence[Page]) -> Position:
     return spool.end
 
 
-def send(crawl: Path, end: Position, pages: int, heap: str) -> None:
+def send(crawl: Path, end: Position, pages: int, heap: str, find: Callable[[str], None]) -> None:
     with OpenSearchCluster(1, heap, jvm=("-XX:+UseSerialGC",)) as cluster:
         url = cluster.url("jdk")
         settings = Settings({"LARM_OPENSEARCH_URL": url, "LARM_INDEX_STEMMER": "english"})
@@ -103,6 +107,28 @@ def send(crawl: Path, end: Position, pages: int, heap: str) -> None:
         stats = cluster.ask("GET", "/jdk/_stats/store,docs")["_all"]["primaries"]
         assert stats["docs"]["count"] == pages, stats
         print(f"disk: {stats['store']['size_in_bytes'] / pages:,.0f} bytes a page")
+        find(url)
+
+
+def compare(url: str, crawl: Path, manual: Manual, pages: Sequence[Page], queries: int) -> None:
+    """Findability over both engines."""
+    settings = Settings({"LARM_OPENSEARCH_URL": url, "LARM_INDEX_STEMMER": "english"})
+    searchers = {
+        "tantivy": build(crawl / "index", pages),
+        "opensearch": searcher_of([crawl], settings),
+    }
+    entries = manual.entries(page.url for page in pages)
+    for form in FORMS:
+        typed = cases(form, entries, manual, queries)
+        if len(typed) < min(10, queries):
+            continue
+        found = []
+        for name, searcher in searchers.items():
+            began = time.monotonic()
+            scores = measure(typed, product(searcher))
+            passed = (time.monotonic() - began) / len(typed) * 1e3
+            found.append(f"{name} {scores} ({passed:.0f} ms)")
+        print(f"{form:10} {len(typed):4}   {'   '.join(found)}", flush=True)
 
 
 def main() -> None:
@@ -110,12 +136,20 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=DEFAULT)
     parser.add_argument("--pages", type=int, default=3_000)
     parser.add_argument("--heap", default="1g")
+    parser.add_argument("--find", type=int, default=0, metavar="N")
     options = parser.parse_args()
+    manual = Manual.of("manual", options.docs)
     pages = list(pages_of(options.docs, options.pages))
     print(f"{len(pages):,} pages, {sum(len(page.text) for page in pages) / len(pages):,.0f} chars")
     with tempfile.TemporaryDirectory() as folder:
         crawl = Path(folder)
-        send(crawl, fill_spool(crawl, pages), len(pages), options.heap)
+
+        def find(url: str) -> None:
+            if options.find and manual is not None:
+                with tempfile.TemporaryDirectory() as own:
+                    compare(url, Path(own), manual, pages, options.find)
+
+        send(crawl, fill_spool(crawl, pages), len(pages), options.heap, find)
         began, clock = time.process_time(), time.monotonic()
         build(crawl / "index", pages)
         used, passed = time.process_time() - began, time.monotonic() - clock

@@ -1,7 +1,7 @@
 """LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
 Exit status 0: done; 1: the crawl's directory lacks the wanted data, or a file of it is damaged;
-2: bad arguments, or a directory without a crawl.
+2: bad arguments, or a directory without a crawl; 75: the search engine is away.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from larmspider.errors import (
     InvalidURL,
     LarmspiderError,
     QueryError,
+    SearchAwayError,
 )
 from larmspider.formatting import doing, json_escaped, printable
 from larmspider.frontier.overrides import NOTE, Overrides
@@ -166,6 +167,8 @@ class LarmCommand(ScrapyCommand):
 
     def fail(self, error: LarmspiderError) -> None:
         self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1
+        if isinstance(error, SearchAwayError):
+            self.exitcode = 75
         name, text = type(self).__module__.rsplit(".", 1)[-1], printable(str(error))
         print(f"{program.NAME} {name}: {text}", file=sys.stderr)
 

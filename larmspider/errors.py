@@ -53,6 +53,14 @@ class CommittedGoneError(CrawlDirError):
         self.what = what
 
 
+class SearchAwayError(CrawlDirError, TemporaryError):
+    """The search engine cannot answer now: it is away, busy, too slow, or lacks a part."""
+
+
+class SearchRefusedError(CrawlDirError, ConfigError):
+    """The search engine denies access, or has no index of ours."""
+
+
 class QueryError(LarmspiderError):
     """A search query that does not parse."""
 

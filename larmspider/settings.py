@@ -618,6 +618,10 @@ LARM_INDEX_HEAP_BYTES = 64_000_000
 # stemmer (docs/search.md#languages).
 LARM_INDEX_STEMMER = "english"
 
+# Which index is searched: `tantivy`, in the crawl's directory, or `opensearch`, which
+# `OpenSearchReceiver` writes (docs/opensearch.md).
+LARM_SEARCH = "tantivy"
+
 # Only pages in these languages, as "de,en", and in unknown ones can be found. Empty: all.
 LARM_INDEX_LANGUAGES: list[str] = []
 
@@ -657,6 +661,13 @@ LARM_SQL_BODIES = True
 # The index of `OpenSearchReceiver`: `https://user:password@host:9200/index`. As above, by the
 # environment.
 LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
+
+# A file with `user:password` for `LARM_OPENSEARCH_URL`, in place of both in the URL.
+LARM_OPENSEARCH_LOGIN = ""
+
+# A file with the certificates (PEM) that OpenSearch's certificate is checked by. Empty: the
+# system's.
+LARM_OPENSEARCH_CA = ""
 
 # Where `ObjectsReceiver` writes: `s3://bucket/folder`, `gs://`, `az://` or `file:///folder`.
 # Credentials come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).

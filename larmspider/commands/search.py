@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.search_engines import searcher_of
 from larmspider.errors import ConfigError, QueryError
 from larmspider.formatting import counted, printable, readable, utc
 from larmspider.index.access import EVERYTHING
@@ -137,7 +138,7 @@ class Command(LarmCommand):
             labels=labels.all,
         )
         crawl = self.open_crawl()
-        searcher = crawl.searcher().widened_by(curated.synonyms.value)
+        searcher = searcher_of(crawl, self.settings).widened_by(curated.synonyms.value)
         if opts.why is not None:
             reasons = why(request, opts.why, searcher, crawl, self.settings)
             if opts.json:

@@ -24,6 +24,8 @@ from typing import Any
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
+from larmspider.index.queries import kind_of
+
 NEAR = 6
 """Bits in which copies may differ: about 1 word in 70."""
 MOST = 1_000
@@ -141,11 +143,12 @@ def _near(
     pages: int,
     among: Query | None,
 ) -> list[DocAddress]:
-    query = Query.boolean_query(
-        [(Occur.Should, Query.term_query(schema, "blocks", term)) for term in terms]
+    kind = kind_of(schema)
+    query = kind.boolean_query(
+        [(Occur.Should, kind.term_query(schema, "blocks", term)) for term in terms]
     )
     if among is not None:
-        query = Query.boolean_query([(Occur.Must, query), (Occur.Must, among)])
+        query = kind.boolean_query([(Occur.Must, query), (Occur.Must, among)])
     # Tantivy makes room for ``limit`` hits in each segment; this is twice what chance gives
     for limit in (_FEW + pages * 2 * len(terms) // (1 << _BLOCK), 10 * MOST):
         found = searcher.search(query, limit, count=False, order_by_field="likeness").hits

@@ -28,6 +28,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.files import replace_file
+from larmspider.index.queries import kind_of
 from larmspider.items import split_part
 
 NAME = "unreached"
@@ -69,17 +70,17 @@ class Unreached:
 
     def query(self, schema: tantivy.Schema) -> Query | None:
         """A query for all pages that were not reached, without a score; None if there are none."""
-        found: list[Query] = []
+        kind, found = kind_of(schema), list[Query]()
         if self.pages:
             keys = list(self.pages)
-            found += [Query.term_set_query(schema, name, keys) for name in ("key", "container")]
+            found += [kind.term_set_query(schema, name, keys) for name in ("key", "container")]
         found += [
-            Query.regex_query(schema, "key", f"{_escaped(origin)}/.*") for origin in self.hosts
+            kind.regex_query(schema, "key", f"{_escaped(origin)}/.*") for origin in self.hosts
         ]
         if not found:
             return None
-        either = Query.boolean_query([(Occur.Should, query) for query in found])
-        return Query.const_score_query(either, 0.0)
+        either = kind.boolean_query([(Occur.Should, query) for query in found])
+        return kind.const_score_query(either, 0.0)
 
 
 ALL_REACHED = Unreached()

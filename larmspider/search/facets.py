@@ -135,12 +135,14 @@ def count_of(searcher: tantivy.Searcher, query: Query) -> int:
     return int(found["pages"]["value"])
 
 
-def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:
-    """The pages by language, most first, for each of the ``hosts`` hosts with most pages. Hosts
-    without a known language are left out."""
+def languages_by_host(
+    searcher: tantivy.Searcher, every: Query, hosts: int
+) -> dict[str, dict[str, int]]:
+    """The pages by language, most first, for each of the ``hosts`` hosts with most pages of
+    ``every`` page. Hosts without a known language are left out."""
     languages = {"terms": {"field": FILTER_FIELDS["language"], "size": MAX_VALUES}}
     by_host = {"terms": {"field": FILTER_FIELDS["host"], "size": hosts}, "aggs": {"in": languages}}
-    counted = searcher.aggregate(Query.all_query(), {"hosts": by_host})
+    counted = searcher.aggregate(every, {"hosts": by_host})
     buckets = counted["hosts"]["buckets"]
     found = {bucket["key"] or FILES: _terms(bucket["in"]) for bucket in buckets}
     return {host: tongues for host, tongues in found.items() if tongues}

@@ -20,6 +20,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.errors import InvalidURL
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import HOST_LIMIT, MAX_FOLDERS, typed_host
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.syntax import normalize_escapes
@@ -47,16 +48,17 @@ class Label:
 
     def query(self, schema: tantivy.Schema) -> Query:
         """All pages with the label, without a score."""
+        kind = kind_of(schema)
         literal = [one for one in self.folders if "*" not in one]
-        found = [Query.term_set_query(schema, "folders", literal)] if literal else []
+        found = [kind.term_set_query(schema, "folders", literal)] if literal else []
         for name, patterns in (("folders", self.folders), ("key", self.pages)):
             found += [
-                Query.regex_query(schema, name, _expression(one))
+                kind.regex_query(schema, name, _expression(one))
                 for one in patterns
                 if "*" in one or name == "key"
             ]
-        either = Query.boolean_query([(Occur.Should, query) for query in found])
-        return Query.const_score_query(either, 0.0)
+        either = kind.boolean_query([(Occur.Should, query) for query in found])
+        return kind.const_score_query(either, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

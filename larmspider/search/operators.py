@@ -15,6 +15,7 @@ from typing import Protocol
 import tantivy
 from tantivy import FieldType, Occur, Query
 
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import KINDS, typed_host
 from larmspider.search.query import UNREACHABLE, by_reach, day_of, media_type
 
@@ -57,7 +58,7 @@ def title(index: SearchedIndex, text: str) -> Query | None:
     found = [index.sequence("title", words) for words in index.titles(text) if words]
     if len(found) < 2:
         return found[0] if found else None
-    return Query.boolean_query([(Occur.Should, query) for query in found])
+    return type(found[0]).boolean_query([(Occur.Should, query) for query in found])
 
 
 def url(index: SearchedIndex, text: str) -> Query | None:
@@ -77,21 +78,21 @@ def kind(index: SearchedIndex, text: str) -> Query | None:
 
 
 def before(index: SearchedIndex, text: str) -> Query:
-    return Query.range_query(
+    return kind_of(index.schema).range_query(
         index.schema, "date", FieldType.Date, None, day_of(text), include_upper=False
     )
 
 
 def after(index: SearchedIndex, text: str) -> Query:
     # Tantivy needs an upper end that is included if there is none
-    return Query.range_query(
+    return kind_of(index.schema).range_query(
         index.schema, "date", FieldType.Date, day_of(text), None, include_upper=True
     )
 
 
 def reach(index: SearchedIndex, text: str) -> Query:
     """One of query.REACH."""
-    return by_reach(text.lower(), index.unreached())
+    return by_reach(text.lower(), index.unreached(), kind_of(index.schema))
 
 
 OPERATORS: MappingProxyType[str, Operator] = MappingProxyType(

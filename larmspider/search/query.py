@@ -22,6 +22,7 @@ from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import NoWordError, QueryError
 from larmspider.index.normal import normalized
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import FILES, HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import STEMMERS_OF
@@ -398,15 +399,15 @@ class Filters:
     def queries(self, schema: tantivy.Schema, unreached: Query | None = None) -> dict[str, Query]:
         """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or by
         the name of an own field in the index. ``unreached``: all pages that were not reached."""
-        found: dict[str, Query] = {}
+        kind, found = kind_of(schema), dict[str, Query]()
         if self.unreachable:
-            found[UNREACHABLE] = by_reach(self.unreachable, unreached)
+            found[UNREACHABLE] = by_reach(self.unreachable, unreached, kind)
         if self.labels:
             either = [(Occur.Should, label.query(schema)) for label in self.labels]
-            found[LABEL] = Query.boolean_query(either)
+            found[LABEL] = kind.boolean_query(either)
         for name, own in self.by_field.items():
             words = [own_word(name, value) for value in own]
-            found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)
+            found[f"own.{name}"] = kind.term_set_query(schema, "own_words", words)
         hosts = ["" if host == FILES else host for host in self.hosts]
         for name, values in (
             ("host", hosts),
@@ -414,9 +415,9 @@ class Filters:
             ("language", self.languages),
         ):
             if values:
-                found[name] = Query.term_set_query(schema, FILTER_FIELDS[name], list(values))
+                found[name] = kind.term_set_query(schema, FILTER_FIELDS[name], list(values))
         if self.since is not None or self.until is not None:
-            found["date"] = Query.range_query(
+            found["date"] = kind.range_query(
                 schema,
                 FILTER_FIELDS["date"],
                 FieldType.Date,
@@ -424,26 +425,26 @@ class Filters:
                 None if self.until is None else datetime.fromtimestamp(self.until, UTC),
                 include_upper=self.until is None,  # Tantivy needs this if there is no upper end
             )
-        return {name: Query.const_score_query(query, 0.0) for name, query in found.items()}
+        return {name: kind.const_score_query(query, 0.0) for name, query in found.items()}
 
 
 NO_FILTERS = Filters()
 
 
-def by_reach(value: str, unreached: Query | None) -> Query:
+def by_reach(value: str, unreached: Query | None, kind: type[Query]) -> Query:
     """The pages for a value of `REACH`. ``unreached``: all pages that were not reached, None if
     there are none."""
     if value == "only":
-        return Query.empty_query() if unreached is None else unreached
+        return kind.empty_query() if unreached is None else unreached
     if value == REACH[0] or unreached is None:
-        return Query.all_query()
-    return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, unreached)])
+        return kind.all_query()
+    return kind.boolean_query([(Occur.Must, kind.all_query()), (Occur.MustNot, unreached)])
 
 
 def narrowed(ranked: Query, filters: Iterable[Query]) -> Query:
     """``ranked`` and all filters, in the order of ``ranked``."""
     must = [(Occur.Must, query) for query in filters]
-    return Query.boolean_query([(Occur.Must, ranked), *must]) if must else ranked
+    return type(ranked).boolean_query([(Occur.Must, ranked), *must]) if must else ranked
 
 
 def since_time(text: str, now: float) -> float:

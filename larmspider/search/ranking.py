@@ -26,6 +26,7 @@ from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Limited
 from larmspider.index.joined import joined_parts, joined_word
 from larmspider.index.normal import normalized
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import (
     ExactAnalyzer,
     label,
@@ -163,6 +164,7 @@ class Ranking:
         all pages that were not reached at their last visit."""
         self.unreached = unreached
         self.schema = schema
+        self._queries = kind_of(schema)
         self._boosts = boosts
         self._exact = ExactAnalyzer()
         self._stems = stems
@@ -210,12 +212,12 @@ class Ranking:
             text = " ".join(clause.text for clause in query.clauses)
             raise NoWordError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
-        either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
+        either = [self._queries.const_score_query(_any(each), 0.0) for each in filters.values()]
         if found and not (must or must_not or either):
             return found
 
         def whole(*words: Query) -> Query:
-            return Query.boolean_query(
+            return self._queries.boolean_query(
                 [(Occur.Must, query) for query in (*must, *words, *either)]
                 + [(Occur.MustNot, query) for query in must_not]
             )
@@ -301,10 +303,10 @@ class Ranking:
             searcher.num_docs,
         )
         if not words:
-            return Query.empty_query()
+            return self._queries.empty_query()
         alike = [self.term("exact", word) for word in words]
         itself = self.term("key", document.normalized)
-        return Query.boolean_query([(Occur.Must, _any(alike)), (Occur.MustNot, itself)])
+        return self._queries.boolean_query([(Occur.Must, _any(alike)), (Occur.MustNot, itself)])
 
     def _words(self, query: ParsedQuery) -> Built | None:
         """Plain and fuzzy words: OR, with a bonus for all words and for neighbours. Tantivy adds up
@@ -325,7 +327,7 @@ class Ranking:
             return _in_parts(found, beside, matching, every)
         if sum(each.words for each in found if each.needed) > 1:
             enough = _every([query for each in found for query in each.enough])
-            beside.append(Query.const_score_query(enough, ALL_WORDS_BONUS))
+            beside.append(self._queries.const_score_query(enough, ALL_WORDS_BONUS))
         return Built((_with([matching], beside),), matching, every)
 
     def _operators(self, clauses: Sequence[Clause]) -> Built | None:
@@ -347,7 +349,7 @@ class Ranking:
             if one is None or other is None or (first != second and clauses[second].either):
                 continue
             if first == second or not self._frequent([one, other]):
-                yield Query.boost_query(self.sequence("exact", (one, other)), PAIR_WEIGHT)
+                yield self._queries.boost_query(self.sequence("exact", (one, other)), PAIR_WEIGHT)
 
     def _terms_and_synonyms(
         self, clauses: Sequence[Clause], full: Sequence[bool]
@@ -359,7 +361,9 @@ class Ranking:
             covered = clauses[at : at + clauses[at].covers]
             parts = [clause.text for clause in covered]
             others = [self._synonym(text, parts) for text in clauses[at].also]
-            also = [Query.boost_query(query, SYNONYM_WEIGHT) for _, query in others if query]
+            also = [
+                self._queries.boost_query(query, SYNONYM_WEIGHT) for _, query in others if query
+            ]
             earned, beside, telling = list[Query](), list[Query](), False
             needed, enough, pages = list[Query](), list[Query](), 0
             for number in range(at, at + clauses[at].covers):
@@ -375,16 +379,16 @@ class Ranking:
                     related = list(self._related(clauses[number]))
                     enough.append(_any([*needed[-1:], *related]))
                     if related:
-                        best = Query.disjunction_max_query(related)
-                        beside.append(Query.boost_query(best, RELATED_WEIGHT))
+                        best = self._queries.disjunction_max_query(related)
+                        beside.append(self._queries.boost_query(best, RELATED_WEIGHT))
                     telling |= fuzzy > 0 or not self._widespread(text)
                     pages = 0 if fuzzy else self._having_all(self._exact.analyze(text))
             if also and earned:
-                best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
+                best = self._queries.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
-                either = Query.const_score_query(_any([whole, *also]), 0.0)
+                either = self._queries.const_score_query(_any([whole, *also]), 0.0)
                 found = [*earned, *(query for terms, _ in others for query in terms)]
-                found = [Query.boost_query(query, 0.0) for query in found]
+                found = [self._queries.boost_query(query, 0.0) for query in found]
                 several = _Terms(found, [best], [either], [either], telling, words=len(needed))
                 yield several._replace(either=clauses[at].either)
             elif earned:
@@ -402,7 +406,7 @@ class Ranking:
         whole = [_every([_any(self._word(Clause(one))[0]) for one in each]) for each in parts]
         if code := self.joined(clause.text):
             whole += self._whole_code(code)
-        return _with([_any(terms), Query.const_score_query(_any(whole), 0.0)], [])
+        return _with([_any(terms), self._queries.const_score_query(_any(whole), 0.0)], [])
 
     def _related(self, clause: Clause) -> Iterator[Query]:
         """Each related word that the index knows, in text and title."""
@@ -412,7 +416,9 @@ class Ranking:
             if len(words) == 1:
                 weight = STEMMED_WEIGHTS["title"]
                 stems = self._stems.analyze(text)
-                found += [Query.boost_query(self.term("title", stem), weight) for stem in stems]
+                found += [
+                    self._queries.boost_query(self.term("title", stem), weight) for stem in stems
+                ]
                 found += self._forms(words[0], ("exact",), 1.0)
             yield _any(found)
 
@@ -468,9 +474,11 @@ class Ranking:
         exact = self._exact.analyze(clause.text)
         typed = signs(clause.text)
         if clause.fuzzy and exact:
-            fuzzy = Query.fuzzy_term_query
+            fuzzy = self._queries.fuzzy_term_query
             return [
-                Query.boost_query(fuzzy(self.schema, field, token, distance=clause.fuzzy), weight)
+                self._queries.boost_query(
+                    fuzzy(self.schema, field, token, distance=clause.fuzzy), weight
+                )
                 for token in exact
                 for field in self._unstemmed
             ], []
@@ -492,7 +500,7 @@ class Ranking:
         widespread = self._widespread(clause.text)
         stemmed = {"title": STEMMED_WEIGHTS["title"]} if widespread else STEMMED_WEIGHTS
         earned += [
-            Query.boost_query(self.term(field, token), field_weight * share)
+            self._queries.boost_query(self.term(field, token), field_weight * share)
             for known, tokens in ((self._exact_weights, exact), (stemmed, stems))
             for field, field_weight in known.items()
             for token in dict.fromkeys(tokens)
@@ -504,10 +512,12 @@ class Ranking:
         for text in spellings if not has_parts else ():
             if compounds := self._compounds(text):
                 earned += [self._found_by("body", term) for term in compounds]
-                best = Query.disjunction_max_query([self.term("body", t) for t in compounds])
-                beside.append(Query.boost_query(best, COMPOUND_WEIGHT * weight))
+                best = self._queries.disjunction_max_query(
+                    [self.term("body", t) for t in compounds]
+                )
+                beside.append(self._queries.boost_query(best, COMPOUND_WEIGHT * weight))
             if parts := [self.term("body", term) for term in self._stems.split(text)]:
-                earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
+                earned.append(self._queries.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
         return earned, beside
 
     def joined(self, text: str) -> str:
@@ -582,7 +592,7 @@ class Ranking:
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
-        return Query.boost_query(self._plain_term(field, token), 0.0)
+        return self._queries.boost_query(self._plain_term(field, token), 0.0)
 
     def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
         """Other forms of a word. Each is weighted by the rarity of all forms together."""
@@ -599,14 +609,14 @@ class Ranking:
                 if not self._has(field, form):
                     continue
                 factor = EXACT_WEIGHTS[field] * weight * rarity
-                yield Query.boost_query(self.term(field, form), factor)
+                yield self._queries.boost_query(self.term(field, form), factor)
 
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
         for one of them."""
         rarity = idf(self._pages(), self._stems.having(field, token))
-        found = Query.const_score_query(
-            Query.term_query(self.schema, field, token), weight * rarity
+        found = self._queries.const_score_query(
+            self._queries.term_query(self.schema, field, token), weight * rarity
         )
         return _boosted(found, self._boosts.counted, field, [token])
 
@@ -628,7 +638,7 @@ class Ranking:
         # an excluded word is searched in the page, not in texts of links to it
         fields = ("exact",) if clause.excluded else self._unstemmed
         found = [
-            Query.boost_query(self.sequence(field, tokens), self._exact_weights[field])
+            self._queries.boost_query(self.sequence(field, tokens), self._exact_weights[field])
             for field in fields
         ]
         whole = "" if clause.excluded else label(clause.text)
@@ -646,14 +656,15 @@ class Ranking:
         ]
         weights = EXACT_WEIGHTS | STEMMED_WEIGHTS
         return [
-            Query.boost_query(self.sequence(field, each), weights[field]) for field, each in words
+            self._queries.boost_query(self.sequence(field, each), weights[field])
+            for field, each in words
         ]
 
     def sequence(self, field: str, tokens: Sequence[str]) -> Query:
         """Pages that have these tokens side by side in a field."""
         if len(tokens) == 1:  # Tantivy panics at a phrase of one word
             return self.term(field, tokens[0])
-        phrase = Query.phrase_query(self.schema, field, list(tokens))
+        phrase = self._queries.phrase_query(self.schema, field, list(tokens))
         return _boosted(phrase, self._boosts.scored, field, tokens)
 
     def term(self, field: str, token: str) -> Query:
@@ -662,7 +673,7 @@ class Ranking:
 
     def _plain_term(self, field: str, token: str) -> Query:
         # Tantivy would open positions as well, which takes longer than to read a short list
-        return Query.term_query(self.schema, field, token, index_option="freq")
+        return self._queries.term_query(self.schema, field, token, index_option="freq")
 
 
 def _with_alternatives(each: Iterable[_Terms]) -> list[_Terms]:
@@ -691,7 +702,7 @@ def _alternatives(*each: Sequence[Query]) -> list[Query]:
 
 
 def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str]) -> Query:
-    return query if boost is None else Query.boost_query(query, boost(field, list(tokens)))
+    return query if boost is None else type(query).boost_query(query, boost(field, list(tokens)))
 
 
 def _in_parts(
@@ -707,7 +718,8 @@ def _in_parts(
     needed = [query for each in words for query in each.needed]
     if sum(each.words for each in words if each.needed) < 2:
         return Built((ranked,), matching, every, behind)
-    bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
+    kind = type(matching)
+    bonus = kind.const_score_query(kind.all_query(), ALL_WORDS_BONUS)
     idle = [query for each in words if not each.needed for query in each.earned]
     with_all = _with([_with([*needed, bonus], idle)], beside)
     by_rarity = sorted((each for each in words if each.needed), key=lambda each: each.pages)
@@ -720,7 +732,7 @@ def _in_parts(
 
 def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:
     """All of the required queries, and what their pages earn more."""
-    return Query.boolean_query(
+    return _kind(required or beside).boolean_query(
         [(Occur.Must, query) for query in required] + [(Occur.Should, query) for query in beside]
     )
 
@@ -729,11 +741,15 @@ def _any(queries: Sequence[Query]) -> Query:
     """Matches at least one of the queries; the scores add up."""
     if len(queries) == 1:
         return queries[0]
-    return Query.boolean_query([(Occur.Should, query) for query in queries])
+    return _kind(queries).boolean_query([(Occur.Should, query) for query in queries])
 
 
 def _every(queries: Sequence[Query]) -> Query:
-    return Query.boolean_query([(Occur.Must, query) for query in queries])
+    return _kind(queries).boolean_query([(Occur.Must, query) for query in queries])
+
+
+def _kind(queries: Sequence[Query]) -> type[Query]:
+    return type(queries[0]) if queries else Query
 
 
 def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:

@@ -24,8 +24,10 @@ from tantivy import DocAddress, Occur, Query
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.copies import MANY_PAGES, Likenesses, copies_in
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
 from larmspider.index.unreached import UNREACHED_FACTOR
+from larmspider.search.engine import SearchEngine
 from larmspider.search.facets import count_of
 from larmspider.search.match import Match, best_first, each_once, evened
 from larmspider.search.query import Filters, narrowed
@@ -33,9 +35,8 @@ from larmspider.search.ranking import GlobalIdf, Ranking, Statistics
 from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import LOOKED_AT as RERANKED
 from larmspider.search.rerank import Reranker
-from larmspider.search.shard import Shard
 from larmspider.search.snippets import SnippetMaker
-from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine, field_names
+from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine
 
 SOME, MANY = 1_000, 10_000
 """Pages with all words that matter. With more than `SOME` of them, pages without the rarer half of
@@ -71,7 +72,7 @@ class Crawl:
     indexes of some directories. ``name`` is the collection's; "" if one crawl is searched.
     ``unopened``: the errors of indexes that are not among the shards."""
 
-    shards: Sequence[Shard]
+    shards: Sequence[SearchEngine]
     deduplicating: Callable[[Collection[Path]], AbstractContextManager[Deduplicator]] = all_count
     name: str = ""
     unopened: Sequence[CrawlDirError] = ()
@@ -79,7 +80,7 @@ class Crawl:
     """Directories of shards that are not asked."""
 
     @property
-    def asked(self) -> list[tuple[int, Shard]]:
+    def asked(self) -> list[tuple[int, SearchEngine]]:
         """Shards that are asked, with their numbers."""
         shards = enumerate(self.shards)
         return [(n, shard) for n, shard in shards if shard.directory not in self.left_out]
@@ -130,7 +131,12 @@ class Reading:
     """A shard at one commit. ``number`` is its number among all searched shards."""
 
     def __init__(
-        self, number: int, shard: Shard, reader: tantivy.Searcher, records: _Records, name: str
+        self,
+        number: int,
+        shard: SearchEngine,
+        reader: tantivy.Searcher,
+        records: _Records,
+        name: str,
     ) -> None:
         self.number, self.shard, self.reader = number, shard, reader
         self.ranking: Ranking = shard.ranking_alone
@@ -206,7 +212,7 @@ class Reading:
             return found
         if every is None and len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
             known.clear()
-            if pages <= MANY_PAGES:
+            if pages <= MANY_PAGES and self.shard.lists_all_likenesses:
                 every = of_reader.likenesses = Likenesses(self.reader)
         if every is not None:
             found = every.near(likeness) - 1
@@ -275,8 +281,9 @@ class ShardQuery:
         outdated = [page["key"] for page in pages if not reading.counts(page)]
         if not outdated:
             return wanted
-        others = Query.term_set_query(reading.shard.schema, "key", outdated)
-        return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
+        kind = kind_of(reading.shard.schema)
+        others = kind.term_set_query(reading.shard.schema, "key", outdated)
+        return kind.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
     def total(self) -> int:
         """How many records match."""
@@ -289,7 +296,7 @@ class ShardQuery:
             for match in islice(self.matches(RERANKED)[0], RERANKED):
                 stored = self.reading.stored(match.address)
                 factors[stored["key"]] = self.reranker.factor(stored)
-        examined, fields = dict[str, Examined](), field_names(shard.directory)
+        examined, fields = dict[str, Examined](), shard.field_names()
         for key in keys:
             if (one := examine(self, fields, key)) is None:
                 continue

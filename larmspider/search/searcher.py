@@ -29,10 +29,12 @@ from tantivy import Query
 
 from larmspider.errors import CrawlDirError, NoWordError, QueryError
 from larmspider.index.access import Access
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import url_words, without_accents
 from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.demotion import demoted
+from larmspider.search.engine import SearchEngine
 from larmspider.search.facets import Facets, count_facets, count_of
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.folding import folded
@@ -130,7 +132,7 @@ class Searcher:
     ) -> Self:
         """The indexes of a crawl's workers. If a page has several records, the Deduplicator says
         which one counts. Each answer names the errors of ``unopened`` indexes."""
-        shards = [shard for worker in workers for shard in worker.shards]
+        shards = [one for worker in workers for one in worker.shards if isinstance(one, Shard)]
         directories = [shard.directory for shard in shards]
         together = [shard.beside(directories) for shard in shards]
         return cls([Crawl(together, deduplicating, unopened=unopened)])
@@ -279,7 +281,7 @@ class Searcher:
         self, asked: Sequence[ShardQuery], request: SearchRequest, size: int, *, one_word: bool
     ) -> list[_Part]:
         """The counts and first matches of each shard, from all shards at the same time."""
-        now, calls = self._clock(), list[tuple[Shard, Callable[[], _Part]]]()
+        now, calls = self._clock(), list[tuple[SearchEngine, Callable[[], _Part]]]()
         missed = any(one.reading.shard.unreached for one in asked)
         for one in asked:
             # the Deduplicator is not for several threads
@@ -551,7 +553,7 @@ class Searcher:
         return sum(shard.documents() for shard in self.shards)
 
 
-def _failed(shards: Iterable[Shard]) -> dict[Path, ShardError]:
+def _failed(shards: Iterable[SearchEngine]) -> dict[Path, ShardError]:
     """The shards that are left out now, and why."""
     return {one.directory: error for one in shards if (error := one.outage.error)}
 
@@ -595,7 +597,8 @@ def _part(
                 now,
                 shard.own_facets,
                 shard.dates(),
-                shard.unreached_query() or (Query.empty_query() if missed else None),
+                shard.unreached_query()
+                or (kind_of(shard.schema).empty_query() if missed else None),
                 queries(request.labels, shard.schema),
             )
         if total is None or one.reading.doubtful:

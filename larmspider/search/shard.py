@@ -36,7 +36,6 @@ from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     MIDDLE,
     shown_label,
-    shown_title,
     stored_fields,
     title_label,
     without_accents,
@@ -45,29 +44,27 @@ from larmspider.index.stems import Stems
 from larmspider.index.unreached import NAME as UNREACHED_FILE
 from larmspider.index.unreached import Unreached
 from larmspider.index.version import open_index, restricted_of
-from larmspider.items import Section
 from larmspider.search.completions import SMALL, Asked, Labels, LookThrough
-from larmspider.search.facets import Dates, count_of, date_span, languages_by_host
+from larmspider.search.engine import SearchEngine, as_shown, document_of
+from larmspider.search.facets import Dates, count_of, date_span
 from larmspider.search.gather import Outage, ShardError
-from larmspider.search.query import Filters
 from larmspider.search.ranking import Boosts, GlobalIdf, Ranking, Statistics
-from larmspider.search.results import Document, seconds_of
+from larmspider.search.results import Document
 
 SHORTEST_HEAD = 2
 """Characters from which on the rest of a text is suggested."""
 TITLES = 30
 """Pages whose titles are read if labels are not looked through in time: 0.1 ms each."""
-OFTEN = 10_000
-"""Pages with each of several words, from which on they are not looked for side by side."""
 _REMEMBERED = 10_000  # words side by side
 MAX_READERS = 64
 """Readers with different rights whose view of a commit is remembered, the most recent ones. Each
 takes up to 2 MB."""
-_NAME_FIELDS = ("anchors", "url_words", "rest")  # beside the text
 
 
-class Shard:
+class Shard(SearchEngine):
     """Reads an index. Holds no lock; sees each commit from the next call on."""
+
+    lists_all_likenesses = True
 
     def __init__(
         self, index: tantivy.Index, stemmer: str, directory: Path, own_facets: Sequence[str] = ()
@@ -81,7 +78,7 @@ class Shard:
         self.access, self.newest, self.outage = EVERYTHING, Newest(), Outage()
         self.verdicts = Verdicts(AccessTable(directory))
         self._labels, self._crowded = Labels(), dict[tuple[object, ...], int]()
-        self._link_texts = True
+        self.link_texts = True
         self._beside: Sequence[Path] = (directory,)
         self._of_all = self.ranking(Boosts())
 
@@ -100,7 +97,7 @@ class Shard:
         limited = copy(self)
         limited.access = access
         if not covered(access.restricted, restricted_of(self.directory)):
-            limited._link_texts = False
+            limited.link_texts = False
             limited._of_all = limited.ranking(Boosts())
         return limited
 
@@ -111,20 +108,9 @@ class Shard:
         other._beside = directories
         return other
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether this reader sees all pages, including pages of hosts that the index does not have
-        yet."""
-        with self.reading() as reader:
-            return not self.is_limited(reader)
-
     def is_limited(self, reader: tantivy.Searcher) -> bool:
         has_lists = self.access.reader is not None and len(self.verdicts.table.slots) > 1
         return self.access.is_limited or has_lists or isinstance(reader, Limited)
-
-    def narrowing(self, filters: Filters) -> dict[str, Query]:
-        """The queries of filters, by name."""
-        return filters.queries(self.schema, self.unreached_query())
 
     @property
     def unreached(self) -> Unreached:
@@ -158,12 +144,7 @@ class Shard:
         """The stored fields of a page, with the title that is shown. Unless ``whole``, a very
         long text is cut to the beginning, which hits are made from."""
         stored = stored_fields(reader.doc(address), self._packed, beginning=not whole)
-        if not self._link_texts:
-            stored.pop("named", None)
-        stored["title"] = shown_title(stored)
-        stored.setdefault("own", {})
-        stored.pop("named", None)
-        return stored
+        return as_shown(stored, link_texts=self.link_texts)
 
     def get(self, key: str) -> Document | None:
         """The page with this canonical URL, or None."""
@@ -174,18 +155,7 @@ class Shard:
             if not hits:
                 return None
             stored = self.stored_of(reader, hits[0][1], whole=True)
-        for name in ("core", "contents", "apart", "breaks"):
-            stored.pop(name, None)
-        return Document(
-            normalized=stored.pop("key"),
-            text=stored.pop("body"),
-            rest=stored.pop("rest", ""),
-            fetched=stored.pop("fetched").timestamp(),
-            modified=seconds_of(stored.pop("modified", None)),
-            fields=stored.pop("own"),
-            sections=[Section(*one) for one in stored.pop("sections", ())],
-            **stored,
-        )
+        return document_of(stored)
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
@@ -211,7 +181,7 @@ class Shard:
 
     def _beginnings(self, reader: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
         head = typed_head(typed)
-        if len(head) < SHORTEST_HEAD or not self._link_texts:
+        if len(head) < SHORTEST_HEAD or not self.link_texts:
             return []
         plain = without_accents(head)
 
@@ -253,47 +223,6 @@ class Shard:
         """The words of ``text`` as the index writes them."""
         return self._of_all.words(text)
 
-    def occurrences(self, word: str) -> int:
-        """Pages that match ``word`` (see `words`), in the field with most of them, or another form
-        of it."""
-        with self.reading() as reader:
-            terms = self.ranking_alone.terms(word)
-            terms += [("exact", form) for form in self._seen_stems.forms(word)]
-            terms.append(("signs", word))  # a word in several parts, typed as one
-            return max(reader.doc_freq(field, term) for field, term in terms)
-
-    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
-        """Pages with each exact word; words without pages are left out."""
-        with self.reading() as reader:
-            counted = {word: reader.doc_freq(field, word) for word in words}
-        return {word: count for word, count in counted.items() if count}
-
-    def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words side by side; looked up once a commit, 0.1 ms. False
-        if each is on more than `OFTEN` pages: that takes long to find out, and says little."""
-        key = tuple(words)
-        with self.reading() as reader:
-            known = self.known.side_by_side
-            if key not in known:
-                if len(known) >= _REMEMBERED:
-                    known.clear()
-                having = min(reader.doc_freq("exact", word) for word in words)
-                phrase = Query.phrase_query(self.schema, "exact", list(words))
-                known[key] = 0 < having <= OFTEN and count_of(reader, phrase) > 0
-            return known[key]
-
-    def has_name(self, words: Sequence[str], text: str) -> bool:
-        """Whether a page, its URL or a link to it has the ``words`` of a name side by side, or
-        ``text`` with other separators. Also true where each word is on more than `OFTEN` pages."""
-        if self.has_side_by_side(words) or self.ranking_alone.joined(text):
-            return True
-        with self.reading() as reader:
-            if min(reader.doc_freq("exact", word) for word in words) > OFTEN:
-                return True
-            schema, fields = self.schema, _NAME_FIELDS if self._link_texts else _NAME_FIELDS[1:]
-            each = [Query.phrase_query(schema, field, list(words)) for field in fields]
-            return any(reader.search(query, 1, count=False).hits for query in each)
-
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False
     ) -> list[str] | None:
@@ -316,15 +245,9 @@ class Shard:
                 return None
             return [word for word, _ in words]
 
-    def languages(self, hosts: int) -> dict[str, dict[str, int]]:
-        """Pages by language of the ``hosts`` hosts with most pages."""
-        with self.reading() as reader:
-            return languages_by_host(reader, hosts)
-
-    def count(self) -> int:
-        """Pages in the index."""
-        with self.reading() as reader:
-            return reader.num_docs
+    def field_names(self) -> Sequence[str]:
+        """The fields of the index, by their numbers in Tantivy's explanations."""
+        return [each["name"] for each in json.loads(self._meta.read_bytes())["schema"]]
 
     def documents(self) -> int:
         """The number of pages, with the deleted ones that Tantivy has not merged away yet, because
@@ -359,7 +282,7 @@ class Shard:
         with self.reading() as reader:
             if not isinstance(reader, Limited):
                 return self._of_all
-            known, key = self.known.rankings, self._link_texts
+            known, key = self.known.rankings, self.link_texts
             if key not in known:
                 known[key] = self.ranking(GlobalIdf([Statistics.of(reader, 0)]).boosts(0))
             return known[key]
@@ -368,14 +291,14 @@ class Shard:
         """The ranking for this index as one of several."""
         return Ranking(
             self._index.schema,
-            self._seen_stems,
+            self.seen_stems,
             boosts,
-            link_texts=self._link_texts,
+            link_texts=self.link_texts,
             unreached=self.unreached_query,
         )
 
     @property
-    def _seen_stems(self) -> Stems:
+    def seen_stems(self) -> Stems:
         """Stems that know only the words of pages that the reader sees."""
         if self.access is EVERYTHING:
             return self._stems

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import log2
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tantivy import Query
 
 from larmspider.errors import QueryError
 from larmspider.index.access import statistics
+from larmspider.index.queries import kind_of
 from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
 from larmspider.search.query import Clause, narrowed
 from larmspider.search.ranking import ALL_WORDS_BONUS
@@ -90,7 +90,7 @@ def examine(asked: ShardQuery, fields: Sequence[str], key: str) -> Examined | No
     the schema."""
     reading, ranking, clauses = asked.reading, asked.reading.ranking, asked.query.clauses
     reader, shard = reading.reader, reading.shard
-    page = Query.term_query(shard.schema, "key", key)
+    page = kind_of(shard.schema).term_query(shard.schema, "key", key)
     hits = reader.search(page, 1, count=False).hits
     if not hits:
         return None
@@ -133,12 +133,6 @@ def examine(asked: ShardQuery, fields: Sequence[str], key: str) -> Examined | No
     factor = MACHINE_MADE_FACTOR * log2(2 + max(0.0, linked))
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     return replace(found, score=explained["value"] * factor, prior=factor, parts=parts)
-
-
-def field_names(directory: Path) -> list[str]:
-    """The fields of an index, by their numbers in Tantivy's explanations."""
-    meta = json.loads((directory / "meta.json").read_bytes())
-    return [each["name"] for each in meta["schema"]]
 
 
 def written(clause: Clause) -> str:

@@ -27,6 +27,7 @@ from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.search_engines import searcher_of
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
@@ -205,14 +206,14 @@ class Source:
 
     def searcher(self) -> Searcher:
         """Raises CrawlDirError if the index is missing, damaged, or of another version."""
-        crawl = self.crawl
+        crawl, settings = self.crawl, self.settings
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
             known = self._searcher
             is_due = bool(known and known[1].unopened) and time.monotonic() >= self._open_again
             if known is None or known[0] != seen or is_due:
-                searcher = crawl.searcher()
-                searcher.count()  # files of the index may be missing
+                searcher = searcher_of(crawl, settings)
+                searcher.count()  # files of the index may be missing, or the server away
                 self._searcher = known = (seen, searcher)
                 self._open_again = time.monotonic() + AGAIN_SECS
             return known[1]

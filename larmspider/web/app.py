@@ -31,7 +31,14 @@ from larmspider.web.prefix import INNER, lead_below, prefix_of
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
-from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
+from larmspider.web.request import (
+    PageView,
+    WebRequest,
+    WebResponse,
+    Work,
+    json_response,
+    search_status,
+)
 from larmspider.web.site import (
     SEARCH,
     SITE,
@@ -283,7 +290,7 @@ def _for_searchers(asked: WebRequest, error: LarmspiderError) -> str:
 
 
 def _status(error: LarmspiderError) -> int:
-    status = error.status if isinstance(error, HttpError) else 404
+    status = error.status if isinstance(error, HttpError) else search_status(error)
     if isinstance(error, QueryError):
         status = 400
     if not isinstance(error, (HttpError, CrawlDirError, QueryError)):

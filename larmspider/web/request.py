@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
+from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, SearchAwayError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.search.best_bets import BestBet, titled
 from larmspider.search.curated import Curated
@@ -64,6 +64,11 @@ MAX_TEXT = 8_192
 """Characters of a parameter; URLs are the longest."""
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
+
+
+def search_status(error: LarmspiderError) -> int:
+    """The HTTP status where there is no search: 503 if it may come back by itself."""
+    return 503 if isinstance(error, SearchAwayError) else 404
 
 
 @dataclass(frozen=True, slots=True)

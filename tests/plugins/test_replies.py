@@ -24,6 +24,7 @@ from larmspider.pipelines.outbox.spool import FOLDER, Cursor
 from larmspider.plugins.dynamodb import receiver as dynamodb
 from larmspider.plugins.dynamodb.receiver import DynamoDbReceiver
 from larmspider.plugins.opensearch import receiver as opensearch
+from larmspider.plugins.opensearch.connection import Address
 from larmspider.plugins.opensearch.receiver import _DONE, OpenSearchReceiver, _Action, _judge
 from larmspider.plugins.streams.receiver import StreamReceiver
 from tests.support.servers.raw import RawServer
@@ -92,7 +93,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_opensearch(port: int) -> Receiver:
-    return OpenSearchReceiver(f"http://larm:s3cret-word@127.0.0.1:{port}/intranet", "english")
+    url = f"http://larm:s3cret-word@127.0.0.1:{port}/intranet"
+    return OpenSearchReceiver(Address.of(url), "english")
 
 
 @pytest.mark.usefixtures("soon")

@@ -16,20 +16,12 @@ list; a list that changes is one row of the table beside our own index.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-from urllib.parse import unquote, urlsplit
-
-from w3lib.http import basic_auth_header
 
 from larmspider import options
-from larmspider.errors import ConfigError
 from larmspider.extraction.texts.simhasher import Simhasher
 from larmspider.index.access import Access
 from larmspider.index.anchors import AnchorTable
@@ -46,11 +38,19 @@ from larmspider.pipelines.outbox.receiver import (
 from larmspider.pipelines.outbox.replies import (
     REPLY_BYTES,
     LongReplyError,
-    parsed,
-    read_reply,
-    reply_within,
 )
 from larmspider.pipelines.outbox.spool import FOLDER, Entry, outbox_of
+from larmspider.plugins.opensearch.connection import (
+    BUSY,
+    SETTINGS,
+    Address,
+    Answer,
+    Connection,
+    as_object,
+    check_mapping,
+    reason_of,
+    template,
+)
 from larmspider.plugins.opensearch.documents import (
     STORED,
     DocumentMaker,
@@ -61,14 +61,10 @@ from larmspider.plugins.opensearch.documents import (
 )
 from larmspider.plugins.opensearch.links import open_links
 from larmspider.plugins.opensearch.rights import SentRights, filter_for
-from larmspider.redaction import keep_secrets_of, told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
 
-TEMPLATE = "index.json"
-"""Settings and mapping of an index. For one day the server remembers versions of deleted documents:
-an older version may come late."""
 BULK_BYTES = 5_000_000
 """Bytes of one request; a document may have more."""
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
@@ -83,38 +79,11 @@ _SHARDS_SECS = 20
 """How long the server waits for a shard that is away, before it says so."""
 TIMEOUT_SECS = 60
 EVERY: Mapping[str, Any] = {"match_all": {}}
-_SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
-_BUSY = frozenset({429, 500, 502, 503, 504})
-
-
-class Answer(NamedTuple):
-    status: int
-    body: Any
-    retry_secs: float
-
-    @property
-    def error(self) -> str:
-        """The error of the server, in one line."""
-        found = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
-        return f"{self.status} {_reason(found)}"
-
-
-def _reason(error: Any) -> str:
-    if isinstance(error, dict):
-        parts = (str(error.get(name) or "") for name in ("type", "reason"))
-        error = ": ".join(part for part in parts if part)
-    return told(error or "")
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """``value`` if it is a JSON object, else {}."""
-    return value if isinstance(value, dict) else {}
 
 
 _DONE, _AGAIN, _STALE, _REJECTED = range(4)
 _PARTS = "parts"
 """This file says that the index may have documents of parts of pages."""
-_STEMS = ("index", "analysis", "filter", "stems")
 
 
 class _Action(NamedTuple):
@@ -152,7 +121,7 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
     try:
         for item, action in zip(body["items"], actions, strict=True):
             ((kind, one),) = item.items()
-            status, reason = one["status"], _reason(one.get("error"))
+            status, reason = one["status"], reason_of(one.get("error"))
             if (kind, one["_id"]) != (action.kind, document_id(action.key)):
                 raise ValueError
             if type(status) is not int or not 200 <= status <= 599:
@@ -162,7 +131,7 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
             elif status == 409:
                 outcome = _STALE
             # the index is gone, and is made again; or its disk is full
-            elif status in (*_BUSY, 404) or "cluster_block" in reason:
+            elif status in (*BUSY, 404) or "cluster_block" in reason:
                 outcome = _AGAIN
             else:
                 outcome = _REJECTED
@@ -190,53 +159,18 @@ def _links_of(outbox: Path, receiver: type[Receiver]) -> Path:
     return outbox / "links" / receiver.__name__
 
 
-def _stemmer_name(stemmer: str) -> str:
-    """Lucene's name of a stemmer of Snowball."""
-    return stemmer.capitalize()
-
-
-def _template(stemmer: str) -> dict[str, Any]:
-    """Settings and mappings of an index."""
-    text = files("larmspider.plugins.opensearch").joinpath(TEMPLATE).read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    found["settings"]["analysis"]["filter"]["stems"]["language"] = _stemmer_name(stemmer)
-    return found
-
-
 class OpenSearchReceiver(Receiver):
     """Writes to the index, or alias, of LARM_OPENSEARCH_URL."""
 
-    settings = ("LARM_OPENSEARCH_URL", "LARM_INDEX_STEMMER")
+    settings = (*SETTINGS, "LARM_INDEX_STEMMER")
     wants_body = False
     wants_index = True
 
-    def __init__(self, url: str, stemmer: str) -> None:
-        """Raises ConfigError."""
-        keep_secrets_of("LARM_OPENSEARCH_URL", url)
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        self.name = parts.path.strip("/")
-        if (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or not _SAFE.fullmatch(self.name)
-        ):
-            shown = f"{parts.scheme}://..." if parts.scheme in ("http", "https") else ""
-            raise ConfigError(
-                f"LARM_OPENSEARCH_URL={shown}: expected https://user:password@host:9200/index, the"
-                " index in lower case"
-            )
-        self._host, self._port, self._tls = parts.hostname, port, parts.scheme == "https"
-        self._at = f"{parts.hostname}:{port or (443 if self._tls else 80)}"
-        self._headers = {"Accept": "application/json"}
-        if parts.username is not None:
-            user, password = unquote(parts.username), unquote(parts.password or "")
-            self._headers["Authorization"] = basic_auth_header(user, password, "utf-8").decode()
+    def __init__(self, address: Address, stemmer: str) -> None:
+        self.name, self._at = address.name, address.at
+        self._address = address
         self._query = ""
-        self._connection: HTTPConnection | None = None
+        self._connection: Connection | None = None
         self._stemmer = stemmer
         self._maker = DocumentMaker(stemmer)
         self._simhasher: Simhasher | None = None
@@ -247,8 +181,8 @@ class OpenSearchReceiver(Receiver):
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        url = options.text(settings, "LARM_OPENSEARCH_URL").strip()
-        return cls(url, options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS))
+        stemmer = options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS)
+        return cls(Address.from_settings(settings), stemmer)
 
     def begin(self, spool: Path) -> None:
         outbox = outbox_of(spool)
@@ -277,8 +211,7 @@ class OpenSearchReceiver(Receiver):
 
     def _open(self, timeout: float) -> None:
         self.close()
-        kind = HTTPSConnection if self._tls else HTTPConnection
-        self._connection = kind(self._host, self._port, timeout=timeout)
+        self._connection = Connection(self._address, timeout)
 
     def _index(self) -> tuple[str, Mapping[str, Any]]:
         """The name of the index behind our alias, created if missing, and its settings and
@@ -294,32 +227,15 @@ class OpenSearchReceiver(Receiver):
                 f"{self.name} stands for {len(answer.body)} indexes: expected an alias for one"
             )
         ((index, found),) = answer.body.items()
-        return index, _object(found)
+        return index, as_object(found)
 
     def _make(self, index: str, aliases: Mapping[str, Any]) -> None:
-        made = self._ask("PUT", f"/{index}", {**_template(self._stemmer), "aliases": aliases})
+        made = self._ask("PUT", f"/{index}", {**template(self._stemmer), "aliases": aliases})
         if made.status != 200 and "resource_already_exists" not in made.error:
             raise RefusedError(f"the index {index} cannot be made: {made.error}")
 
     def _check(self, found: Mapping[str, Any]) -> None:
-        wanted = _template(self._stemmer)
-        properties = _object(_object(found.get("mappings")).get("properties"))
-        for name, field in wanted["mappings"]["properties"].items():
-            missing = "object" if name in properties else "missing"
-            there = _object(properties.get(name)).get("type", missing)
-            if there != field["type"]:
-                raise RefusedError(
-                    f"the index {self.name} has another mapping: {name} is {there}, expected"
-                    f" {field['type']}; name an index that does not exist yet; it is created"
-                )
-        language = _object(found.get("settings"))
-        for name in _STEMS:
-            language = _object(language.get(name))
-        if (there := language.get("language")) != _stemmer_name(self._stemmer):
-            raise RefusedError(
-                f"the index {self.name} is stemmed for {told(there)}, not for"
-                f" {_stemmer_name(self._stemmer)} (LARM_INDEX_STEMMER)"
-            )
+        check_mapping(self.name, found, self._stemmer)
 
     def reindex(self) -> str:
         """Write all documents, with their versions, into a new index with the mapping of now; then
@@ -372,13 +288,13 @@ class OpenSearchReceiver(Receiver):
         wanted = {"size": _READ, "sort": ["_doc"], "_source": STORED, "query": query}
         answer = self._ask("POST", f"/{index}/_search?scroll={_SCROLL}", wanted, _READ_BYTES)
         while hits := self._hits(answer):
-            yield [_object(_object(hit).get("_source")) for hit in hits]
+            yield [as_object(as_object(hit).get("_source")) for hit in hits]
             more = {"scroll": _SCROLL, "scroll_id": answer.body.get("_scroll_id")}
             answer = self._ask("POST", "/_search/scroll", more, _READ_BYTES)
         self._ask("DELETE", "/_search/scroll", {"scroll_id": answer.body.get("_scroll_id")})
 
     def _hits(self, answer: Answer) -> list[Any]:
-        hits = _object(_object(answer.body).get("hits")).get("hits")
+        hits = as_object(as_object(answer.body).get("hits")).get("hits")
         if answer.status != 200 or not isinstance(hits, list):
             raise RefusedError(answer.error)
         return hits
@@ -460,7 +376,7 @@ class OpenSearchReceiver(Receiver):
             raise BatchError(f"413: {len(body):,} bytes are too many for it", unfit=True)
         if answer.status != 200:
             # a proxy says 400 of its own: by that no page becomes a dead letter
-            about_it = answer.status == 400 and "error" in _object(answer.body)
+            about_it = answer.status == 400 and "error" in as_object(answer.body)
             raise (BatchError if about_it else RefusedError)(answer.error)
         return _judge(answer.body, actions)
 
@@ -539,7 +455,7 @@ class OpenSearchReceiver(Receiver):
             raise AwayError(f"{self._at}: {answer.error}")
 
     def _slot_of(self, source: Mapping[str, Any]) -> list[str]:
-        page = _object(source.get("page"))
+        page = as_object(source.get("page"))
         return self.rights.terms(str(page.get("container") or page.get("key")))
 
     @classmethod
@@ -586,48 +502,18 @@ class OpenSearchReceiver(Receiver):
             self._open(TIMEOUT_SECS)
             half = len(ids) // 2
             return self._stored(ids[:half]) + self._stored(ids[half:])
-        documents = _object(answer.body).get("docs")
+        documents = as_object(answer.body).get("docs")
         if answer.status != 200 or not isinstance(documents, list):
             raise RefusedError(answer.error)
-        for one in map(_object, documents):
+        for one in map(as_object, documents):
             if one.get("found") not in (True, False):  # its shard is away: that says nothing
-                raise AwayError(f"{self._at}: {_reason(one.get('error'))}")
+                raise AwayError(f"{self._at}: {reason_of(one.get('error'))}")
         return [one["_source"] for one in documents if one["found"]]
 
     def _ask(self, method: str, path: str, body: Any = None, limit: int = REPLY_BYTES) -> Answer:
         """Raises AwayError, RefusedError."""
         assert self._connection is not None
-        headers, content = dict(self._headers), body
-        if body is not None:
-            kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
-            headers["Content-Type"] = kind
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection = self._connection
-        try:
-            connection.request(method, path, content, headers)
-            with (
-                reply_within(connection, connection.timeout or TIMEOUT_SECS),
-                closing(connection.getresponse()) as response,
-            ):
-                said = read_reply(response, limit)
-        except AwayError as error:
-            raise type(error)(f"{self._at}: {error}") from None
-        except (OSError, HTTPException) as error:  # also half an answer
-            raise AwayError(f"{self._at}: {error or type(error).__name__}") from None
-        found: Any = parsed(said)
-        if found is None:
-            found = said[:10_000].decode("utf-8", "replace")
-        secs = 0.0
-        with suppress(ValueError):
-            secs = max(0.0, float(response.headers.get("Retry-After", 0)))
-        answer = Answer(response.status, found, secs)
-        if response.status in (401, 403):
-            raise RefusedError(f"{self._at}: {answer.error}")
-        if response.status in _BUSY:
-            raise AwayError(f"{self._at}: {answer.error}", secs)
-        if response.status < 300 and not isinstance(found, dict):
-            raise AwayError(f"{self._at} answers with something else than JSON")
-        return answer
+        return self._connection.ask(method, path, body, limit)
 
     def close(self) -> None:
         if self._connection is not None:

@@ -25,7 +25,7 @@ from larmspider.reports.stored_copy import HTML_TYPES, html_blocks, stored_copy
 from larmspider.search.results import IN_FRAGMENT, Document, results_json
 from larmspider.server.api.api_types import PageAnswer, PageSection, SearchAnswer
 from larmspider.status.crawl_view import Source
-from larmspider.web.request import MAX_TEXT, WebRequest
+from larmspider.web.request import MAX_TEXT, WebRequest, search_status
 from larmspider.web.views.search import FIELD, FILTERS, PAGE_HITS, Asked, mistake
 from larmspider.web.views.url import SEARCH_SECS
 
@@ -57,7 +57,7 @@ def search(request: WebRequest) -> SearchAnswer:
     except QueryError as error:
         raise HttpError(str(error), 400) from None
     except CrawlDirError as error:
-        raise HttpError(request.told(error), 404) from None
+        raise HttpError(request.told(error), search_status(error)) from None
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     found = results_json(results, bets, request.templates.opens, request.told)
     return msgspec.convert(found, SearchAnswer)
@@ -152,7 +152,7 @@ def _found(request: WebRequest, url: str) -> tuple[Source, Document]:
             if (document := searcher.among([source.name]).get(key)) is not None
         ]
     except CrawlDirError as error:
-        raise HttpError(request.told(error), 404) from None
+        raise HttpError(request.told(error), search_status(error)) from None
     except (InvalidURL, ValueError) as error:
         raise HttpError(f"url: {printable(str(error))[:200]}", 400) from None
     best = max(found, key=lambda one: one[1].fetched, default=None)

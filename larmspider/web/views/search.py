@@ -49,7 +49,13 @@ from larmspider.search.request import SearchRequest
 from larmspider.search.results import Document, Results, results_json
 from larmspider.search.searcher import Searcher
 from larmspider.search.shard import SHORTEST_HEAD
-from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
+from larmspider.web.request import (
+    PageView,
+    WebRequest,
+    WebResponse,
+    json_response,
+    search_status,
+)
 from larmspider.web.views.url import SEARCH_SECS
 from larmspider.web.words import Words
 
@@ -255,7 +261,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
-        return json_response({"error": request.told(error)}, 404)
+        return json_response({"error": request.told(error)}, search_status(error))
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     return json_response(results_json(results, bets, request.templates.opens, request.told))
 

@@ -7,8 +7,8 @@ import json
 from larmspider.index.anchors import NO_LINKS
 from larmspider.index.schema import indexed_page
 from larmspider.items import Page
+from larmspider.plugins.opensearch.connection import template
 from larmspider.plugins.opensearch.documents import DocumentMaker
-from larmspider.plugins.opensearch.receiver import _template
 
 
 def test_a_document_has_no_field_that_the_mapping_lacks() -> None:
@@ -26,4 +26,4 @@ def test_a_document_has_no_field_that_the_mapping_lacks() -> None:
     ((_, document),) = DocumentMaker("english").documents(
         indexed_page(page, "ab"), NO_LINKS, 1, ["a:open"]
     )
-    assert json.loads(document).keys() <= _template("english")["mappings"]["properties"].keys()
+    assert json.loads(document).keys() <= template("english")["mappings"]["properties"].keys()
