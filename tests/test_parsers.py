@@ -271,7 +271,7 @@ WHERE: Mapping[str, Row] = {
     "server/people/principals.py": row(
         OWN, "the operator's own file, 10,000,000 bytes", "tomllib.loads"
     ),
-    "plugins/opensearch/receiver.py": row(OWN, "a file of this package", "json.loads"),
+    "plugins/opensearch/connection.py": row(OWN, "a file of this package", "json.loads"),
     "server/runs/nodes.py": row(
         "server", "an answer of the operator's scrapyd, 10 MB", "json.loads"
     ),

@@ -150,6 +150,7 @@ class Command(LarmCommand):
         for error in results.left_out:
             text = f"without the pages of an index: {error}"
             print(f"{program.NAME} search: {printable(text)}", file=sys.stderr)
+            self.exitcode = 1
         found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING.page)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
