@@ -169,7 +169,7 @@ class CrawlOfWorkers(CrawlDir):
         """All indexes as one; workers without an index are left out, and so are indexes that
         cannot be opened (`Searcher.unopened`). Raises CrawlDirError if none can."""
         indexed, searchers = list[WorkerDirectory](), list[Searcher]()
-        unopened = list[CrawlDirError]()
+        counting, unopened = list(self.workers), list[CrawlDirError]()
         for worker in self.workers:
             if not worker.path.is_dir():
                 unopened.append(CrawlDirError(f"{worker.path}: the directory is gone"))
@@ -179,10 +179,11 @@ class CrawlOfWorkers(CrawlDir):
                     indexed.append(worker)
                 except CrawlDirError as error:
                     unopened.append(error.with_traceback(None))
+                    counting.remove(worker)  # another worker's copy of a page is found
         if not indexed:
             nothing = f"{self.path}: there is no search index of larmspider here"
             raise unopened[0] if unopened else CrawlDirError(nothing)
-        deduplicating = partial(latest_wins, self.workers, indexed)
+        deduplicating = partial(latest_wins, counting, indexed)
         return Searcher.of_workers(searchers, deduplicating, unopened)
 
     def stored(self, exact: str) -> StoredPage | None:
