@@ -32,7 +32,6 @@ from larmspider.pipelines.outbox.spool import (
     standings,
 )
 from larmspider.redaction import keep_secrets_of
-from larmspider.web.readers import Readers
 from larmspider.workdir.directory import locked
 from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import LOCK, components
@@ -239,6 +238,8 @@ class Command(LarmCommand):
 
     def _print_filter(self, who: str) -> None:
         """Raises ConfigError, CrawlDirError."""
+        from larmspider.web.readers import Readers  # with aiohttp: 0.2 s
+
         assert self.settings is not None
         named = frozenset(principal_of(one) for one in who.split(",") if one.strip())
         named |= {EVERYONE, AUTHENTICATED} if named - {EVERYONE} else {EVERYONE}
