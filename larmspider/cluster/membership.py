@@ -25,13 +25,12 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from larmspider import options
 from larmspider.cluster.redis_client import name_of, sound
 from larmspider.errors import LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
 
 if TYPE_CHECKING:
-    from larmspider.options import Settings
+    pass
 
 SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
 """lua/NAME.lua, each appended to lua/membership.lua."""
@@ -43,8 +42,6 @@ KEYS = (
 also get the commit record of a worker."""
 PARTITIONS = 4_096
 """Partitions of a new crawl, if LARM_BLOCKS is 0."""
-MAX_PARTITIONS = 16_384
-"""The largest LARM_BLOCKS."""
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
 WORKERS_NOTE = "workers"
@@ -53,29 +50,6 @@ MAX_NOTED = 1_000
 """Names in WORKERS_NOTE; in containers each start may bring a new name."""
 MARGIN = 0.1
 """The part of a lease that its worker does not use."""
-
-
-class ClusterSettings(NamedTuple):
-    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE.
-
-    ``partitions`` is 0 if the crawl in Redis sets the number: partitions_of().
-    """
-
-    lease_secs: float
-    keep_alive: bool
-    partitions: int
-    batch_urls: int
-    local_queue: int
-
-
-def cluster_settings(settings: Settings) -> ClusterSettings:
-    return ClusterSettings(
-        lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
-        keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
-        partitions=options.integer(settings, "LARM_BLOCKS", minimum=0, maximum=MAX_PARTITIONS),
-        batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
-        local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
-    )
 
 
 def clock() -> float:

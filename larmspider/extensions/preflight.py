@@ -16,7 +16,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from larmspider import __version__, options, plugin, program
-from larmspider.cluster.membership import cluster_settings
+from larmspider.cluster.shared_settings import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.crawl.verify.check import check_seals, quick_check

@@ -199,9 +199,10 @@ def _redis_of(
     unknown."""
     from larmspider.cluster.keys import Keys
     from larmspider.cluster.loading import begun_with, refuse_other_format
-    from larmspider.cluster.membership import PARTITIONS, cluster_settings
+    from larmspider.cluster.membership import PARTITIONS
     from larmspider.cluster.redis_client import link_to
     from larmspider.cluster.redis_server import PrivateRedis
+    from larmspider.cluster.shared_settings import cluster_settings
 
     wanted = settings.copy()
     with ExitStack() as stack:
