@@ -29,7 +29,6 @@ from larmspider.cluster.membership import (
     NameTaken,
     OtherCrawl,
     WorkerLease,
-    cluster_settings,
 )
 from larmspider.cluster.redis_client import (
     UNREACHABLE,
@@ -39,6 +38,7 @@ from larmspider.cluster.redis_client import (
     pairs,
     sound,
 )
+from larmspider.cluster.shared_settings import cluster_settings
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted

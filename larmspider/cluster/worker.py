@@ -36,7 +36,6 @@ from larmspider.cluster.membership import (
     Beat,
     Membership,
     WorkerLease,
-    cluster_settings,
 )
 from larmspider.cluster.memory import LOOK_SECS, MemoryWatch
 from larmspider.cluster.owned import Loaded
@@ -55,6 +54,7 @@ from larmspider.cluster.redis_client import (
 )
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
+from larmspider.cluster.shared_settings import cluster_settings
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.formatting import counted
