@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains
 
 from larmspider.errors import ConfigError
@@ -568,13 +569,24 @@ def test_a_table_sorts_by_a_click_and_by_the_keyboard(
     table = "[data-piece=tables] section:last-child table"
     numbers = f"return [...document.querySelectorAll('{table} td.num')].map(e => +e.textContent)"
     assert len(before := browser.script(numbers)) > 2
-    heading = browser.find(f"{table} thead th.num")
-    heading.find_element("css selector", "button").click()
+    button = f"{table} thead th.num button"
+
+    def pressed(key: str) -> bool:
+        with suppress(StaleElementReferenceException):  # the first update replaced the table
+            browser.find(button).send_keys(key)
+            return True
+        return False
+
+    def direction() -> str | None:
+        return browser.find(f"{table} thead th.num").get_attribute("aria-sort")
+
+    browser.until(lambda: browser.all(button), "the script ran")
+    browser.until(lambda: pressed(" "), "the first press")
     assert browser.script(numbers) == sorted(before)
-    assert heading.get_attribute("aria-sort") == "ascending"
-    heading.find_element("css selector", "button").send_keys("\n")
+    assert direction() == "ascending"
+    browser.find(button).click()
     assert browser.script(numbers) == sorted(before, reverse=True)
-    assert heading.get_attribute("aria-sort") == "descending"
+    assert direction() == "descending"
 
 
 def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
