@@ -200,7 +200,9 @@ def check_log_index(found: Findings, folder: Path, began: object) -> None:
             rows = database.execute("PRAGMA integrity_check(1)").fetchall()
             if rows == [("ok",)] and read_state(database).get("began", began) != began:
                 rows = [("is of another crawl",)]
-    except (sqlite3.Error, ValueError) as error:
+        if not path.stat().st_size:  # to SQLite, that is a database without tables
+            rows = [("is empty",)]
+    except (sqlite3.Error, ValueError, OSError) as error:
         rows = [(str(error),)]
     if rows != [("ok",)]:
         found.add(path, str(rows[0][0]) if rows else "it cannot be read")
