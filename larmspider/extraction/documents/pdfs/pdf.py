@@ -112,7 +112,9 @@ def _read(document: Any, body: bytes, url: str) -> Page:
 
 
 def _is_cut_off(body: bytes) -> bool:
-    return b"startxref" not in body[-_END_BYTES:]
+    if b"startxref" in body[-_END_BYTES:]:
+        return False
+    return b"startxref" not in body.rstrip(b"\0 \t\r\n")[-_END_BYTES:]  # some files are padded
 
 
 def _text(text_page: Any, creator: str) -> str:
