@@ -179,9 +179,9 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with a test marked ``timed`` come first, then those of longest_files.txt: one that
-    began last would end alone. With ``--file-order=SEED`` files come in random order: no file
-    needs another."""
+    """Files with a test marked ``timed`` come first, then those of longest_files.txt: a long
+    file that began last would run alone at the end. With ``--file-order=SEED`` files come in random
+    order: no file needs another."""
     if seed := config.getoption("--file-order"):
         files = sorted({item.path for item in items})
         Random(seed).shuffle(files)

@@ -290,7 +290,7 @@ def test_a_file_server_that_hangs_costs_the_time_of_a_fetch(
 
 @pytest.mark.parametrize("when", [-(10**12), 253_402_300_800, 10**12, 7 * 10**16])
 def test_a_time_beyond_the_year_9999_is_the_nearest_date(when: int) -> None:
-    """A broken clock has written it; the document and its folder are read all the same."""
+    """A broken clock has written it; the document and its folder are read anyway."""
     found = Found(3, when * 10**9, lambda _: [b"abc"])
     answer = answer_of(found, "file:///srv/a.txt", NOTHING, LIMITS, None)
     assert (answer.status, answer.body) == (200, b"abc")

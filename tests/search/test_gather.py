@@ -265,7 +265,7 @@ def test_an_error_keeps_no_commit_open(three: list[Path]) -> None:
 
 
 def test_commits_are_seen_and_nothing_is_left_open(three: list[Path]) -> None:
-    """Threads and descriptors stay as many."""
+    """The numbers of threads and descriptors stay the same."""
     searcher, counts = opened(three), list[tuple[int, int]]()
     for number in range(6):
         with IndexWriter(three[number % 3]) as writer:

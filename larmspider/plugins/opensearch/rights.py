@@ -98,7 +98,7 @@ class _Followed(AccessTable):
 
 
 class SentRights:
-    """What OpenSearch has of a crawl's access lists. One process at a time uses it."""
+    """The access lists of a crawl that OpenSearch has. One process at a time uses them."""
 
     def __init__(self, crawl: Path, folder: Path) -> None:
         self.crawl, self.folder = crawl, folder

@@ -1,4 +1,4 @@
-"""imaps:// without a server: what is asked for, and what is taken for gone."""
+"""imaps:// without a server: the commands that the connector sends, and missing mailboxes."""
 
 from __future__ import annotations
 

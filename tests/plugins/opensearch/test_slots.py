@@ -1,4 +1,4 @@
-"""What is kept of the access lists that OpenSearch has, and filters without a server."""
+"""The state of the access lists that OpenSearch has, and filters without a server."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def test_dfs_links(server: Samba, reader: SmbConnector) -> None:
 
 
 def test_denied_addresses(server: Samba, reader: SmbConnector) -> None:
-    """Of the target of a DFS link, and of a server that was crawled before."""
+    """The target of a DFS link, and a server that was crawled before, are denied."""
     for denied, path in (("127.0.0.9", "dfs/away/"), ("127.0.0.1", "share/")):
         LINKS.close()
         url = f"smb://127.0.0.1/{path}"

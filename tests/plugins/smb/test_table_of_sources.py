@@ -151,7 +151,7 @@ class Sources:
         assert ran.status == 0, ran.err[-3000:]
 
     def opens(self, name: str, urls: list[str]) -> set[str]:
-        """What the sources let a person open."""
+        """The documents that the sources let a person open."""
         paths = [f"t/{number}.txt" for number in range(EACH)]
         found = {f"smb://127.0.0.1/share/{one}" for one in self.samba.opens(name, paths)}
         files = [self.files / f"{number}.txt" for number in range(EACH)]
