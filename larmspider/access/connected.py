@@ -1,4 +1,4 @@
-"""Rights of documents that a connector reads, and the contract of its pass over rights.
+"""Rights of documents that a connector reads. RightsReader reads only the rights again.
 
     headers = {RIGHTS_HEADER: packed(rights)}        # the connector's answer has them
     connected.access_of(Document("smb://nas/share/plan.odt", headers))
@@ -92,7 +92,7 @@ def _unpacked(value: bytes) -> Rights:
 
 
 class ConnectedRights:
-    """Rights by the answers of connectors."""
+    """Takes rights from the answers of connectors."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings

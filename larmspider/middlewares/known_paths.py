@@ -13,7 +13,7 @@ URLs that sign out, delete or edit are refused on all hosts, and on hosts with a
 (docs/sign-in.md) further URLs that act (urls/acting.py), independent of the file.
 
 Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).
-The first such link is followed without the way back, the others are refused.
+The first such link is followed without its return parameter; further links are rejected.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class KnownPathsFilter(UrlFilter):
         return _one_login(found.form) if found.form != link.normalized else None
 
     def _repeats_login(self, link: Link, page: Page) -> str | None:
-        """Why a link to a login is not followed. The first one to a form loses its way back."""
+        """Why a link to a login is not followed. The first link to a form loses its return
+        parameter."""
         found = sign_in(link.normalized or link.url)
         if found is None or _leads_back(link, page):
             return None

@@ -1,7 +1,7 @@
 """URL normalization, the first step: URLs without a canonical form (mailto:, http://[) stop here.
 
-A link of a web page to a file, or to a server with a connector, also stops here: no web server
-chooses which of them are read.
+A link of a web page to a file, or to a server with a connector, also stops here, so that a
+web server cannot make the crawl read files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class NormalizeFilter(UrlFilter):
     name = "normalize"
 
     def __init__(self, *, files: bool = False) -> None:
-        """``files``: whether any may be crawled; else they are out of scope, wherever they are
-        named."""
+        """``files``: whether files may be crawled. If not, every link to a file is rejected."""
         self._files = files
 
     @classmethod

@@ -384,7 +384,7 @@ class Searcher:
     # --- a page ----------------------------------------------------------------------------------
 
     def get(self, key: str) -> Document | None:
-        """The latest record of the page with this canonical URL, or None."""
+        """The latest record of the page whose URL has this exact form, or None."""
         return self._of_rest(lambda rest: rest._get(key))[0]
 
     def _get(self, key: str) -> Document | None:
