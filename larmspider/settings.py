@@ -76,11 +76,11 @@ LARM_REFRESH_RUN = ""
 
 # --- Many workers -------------------------------------------------------------------------------
 
-# All others need `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
-# `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
-# client, on the command line as JSON: `{"socket_timeout": 5}` for how long a reply may take (30 s).
-# These are scrapy-redis's settings;
-# its `REDIS_DECODE_RESPONSES` has no effect.
+# All settings of this section except `LARM_SHARDS` need `REDIS_URL` (docs/workers.md).
+# `REDIS_HOST`, `REDIS_PORT` and `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has
+# further arguments of the Redis client, on the command line as JSON: `{"socket_timeout": 5}` for
+# how long a reply may take (30 s). These are scrapy-redis's settings; its
+# `REDIS_DECODE_RESPONSES` has no effect.
 
 # The Redis in which workers share a crawl. The URL holds a password, so set it in the environment:
 # others can read command lines, scrapyd's list of jobs and its log (docs/deploy.md).
@@ -201,7 +201,7 @@ LARM_HOST_PARK_SECS = 600.0
 # Times in a row that a host is parked; then the host is given up until the next run.
 LARM_HOST_MAX_PARKS = 3
 
-# --- Limits: what can get infinite, will get infinite -------------------------------------------
+# --- Limits -------------------------------------------------------------------------------------
 
 # Seconds for one fetch.
 DOWNLOAD_TIMEOUT = 30
@@ -220,15 +220,15 @@ LARM_LOW_SPEED_SECS = 20
 # fetch ends at the limit. 0 is no limit.
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 
-# The same for a document that is not a page (docs/documents.md), as the response's head announces
-# it; at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
-# body, and found by title and link texts and as "too large to read".
+# The same limit for a document whose response header says that it is not a page
+# (docs/documents.md); at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger document
+# is stored without its body, and found by title and link texts and as "too large to read".
 LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
 
-# Larger bodies of either kind, up to this number of bytes, are written to files in `LARM_DIR/blobs`
-# while they arrive, each once, and are not read: found by title and link texts and as "too large to
-# read" (docs/documents.md#larger-than-memory). More than the two limits above; 0: no such files.
-# `DOWNLOAD_TIMEOUT` has to be long enough for them.
+# Larger bodies of pages and documents, up to this number of bytes, go to files in `LARM_DIR/blobs`
+# (docs/documents.md#larger-than-memory). They are not read, and are found by title and link texts
+# and as "too large to read". Must exceed both limits above; 0 turns this off. `DOWNLOAD_TIMEOUT`
+# has to be long enough for them.
 LARM_BLOB_BYTES = 0
 DOWNLOAD_WARNSIZE = 0
 
