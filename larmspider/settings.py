@@ -160,8 +160,8 @@ LARM_SHARED_GAPS = ""
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
-# Fetch the sitemaps and feeds of each host, at most once a day: those that robots.txt and pages
-# name, and `/sitemap.xml`. They name pages without links to them, and pages that have changed
+# Fetch `/sitemap.xml` of each host, and the sitemaps and feeds that robots.txt and pages name, at
+# most once a day. They name pages without links to them, and pages that have changed
 # (docs/refresh.md#signals).
 LARM_SITEMAPS = True
 
@@ -276,8 +276,8 @@ LARM_RENDER_SECS = 20.0
 LARM_RENDER_BYTES = 20_000_000
 
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
-# process of its own so that the crawl continues. A document that takes longer is stored without
-# text and links, with a note in `fetch.log`.
+# separate process so that the crawl continues. A document that takes longer is stored without text
+# and links, with a note in `fetch.log`.
 LARM_EXTRACTION_SECS = 10.0
 
 # Memory of that process, with the same consequence. Not on Windows.
@@ -292,7 +292,7 @@ LARM_EXTRACTION_BYTES = 1 << 30
 LARM_EXTRACTION_BESIDE = "auto"
 
 # CPU seconds for reading one document that is not a page: PDF, Office, mail, archives
-# (docs/documents.md). They are read in other processes of their own. A document that takes longer
+# (docs/documents.md). They are read in further separate processes. A document that takes longer
 # is stored without text and links, with a note in `fetch.log`. A host with several slow documents
 # in a row gets fewer seconds.
 LARM_DOCUMENT_SECS = 30.0
@@ -322,7 +322,7 @@ LARM_SECOND_READER = "auto"
 
 # The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
 # are then read by it (Debian: `tesseract-ocr`, `tesseract-ocr-deu`), at the lowest priority, in a
-# queue of their own. Empty: scanned pages are not read.
+# separate queue. Empty: scanned pages are not read.
 LARM_OCR = ""
 
 # Seconds for the scanned pages of one PDF; pages that were read until then are kept.
@@ -463,9 +463,9 @@ SPIDER_MIDDLEWARES = {
 # --- The frontier -------------------------------------------------------------------------------
 
 # `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier decides
-# when a host may get a request, so the downloader has no slots of its own. Other schedulers need
-# these slots, but with the frontier they would delay requests twice. One without the other is an
-# error at the start. How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
+# when a host may get a request, so the downloader uses no slots. Other schedulers need them, but
+# with the frontier they would delay requests twice. One without the other is an error at the start.
+# How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
 
 # One queue for each host; hosts take turns.
 SCHEDULER = "larmspider.scheduler.FrontierScheduler"
@@ -535,8 +535,8 @@ LARM_CONNECTORS = {
 # machine is read, whatever a page names (docs/files.md).
 LARM_FILE_ROOTS: list[str] = []
 
-# Who may use a share, where its server does not tell the crawl's account (docs/files.md), as
-# `{"smb://nas/share/": ["authenticated"]}`, with principals as in LARM_ACCESS_RULES.
+# Persons who may use a share, where its server does not tell the crawl's account (docs/files.md),
+# as `{"smb://nas/share/": ["authenticated"]}`, with principals as in LARM_ACCESS_RULES.
 LARM_SMB_SHARE_ACCESS: dict[str, list[str]] = {}
 
 # Where readers of the search find these files, by the beginning of their URLs:
@@ -603,7 +603,7 @@ LARM_COMPRESSION = ""
 # writes anyway (docs/warc.md#without-page-files).
 LARM_BODIES = "page-files"
 
-# The size of a WARC file, at most; a larger page gets a file of its own. For
+# The size of a WARC file, at most; a larger page gets a separate file. For
 # `larmspider.plugins.warc.pipeline.WarcPipeline`, if it is in `ITEM_PIPELINES` (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000
 

@@ -32,8 +32,8 @@ _NAME = RIGHTS_HEADER.lower().encode()
 
 
 class AwayError(Exception):
-    """A source cannot be asked now, so its documents keep the rights that they had. ``below``: the
-    folder whose documents these are, "" for the whole root."""
+    """A source cannot be reached now, so its documents keep the rights that they had. ``below``:
+    the folder whose documents these are, "" for the whole root."""
 
     def __init__(self, why: str, below: str = "") -> None:
         super().__init__(why)

@@ -105,8 +105,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Bytes that commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
-        """See Backend.recover(). Raises FormatError. Raises CrawlDirError if Redis holds another
-        crawl than the files, or no crawl."""
+        """See Backend.recover(). Raises FormatError. Raises CrawlDirError if Redis holds a crawl
+        other than that in the files, or none."""
         record = take_up(self._committer, self._local)
         self._positions = dict(record.positions)
         self._queues.serial = int.from_bytes(self._overlay.meta(b"serial") or b"", "big")

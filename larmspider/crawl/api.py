@@ -155,7 +155,7 @@ class Crawl:
 
     @property
     def readers(self) -> Readers:
-        """The readers of bodies. Documents are read in a process of its own, which close() ends."""
+        """The readers of bodies. Documents are read in a separate process, which close() ends."""
         if self._readers is None:
             settings = Settings()
             settings.setmodule("larmspider.settings", priority="project")

@@ -1,4 +1,4 @@
-"""A host's record: its state, its health and when it may be asked next.
+"""A host's record: its state, its health and the time of its next request.
 
     new -> loading robots -> ready <-> snoozed until -> parked until, with a reason
 
@@ -92,7 +92,7 @@ class HostRecord(_KeptHost):
 
     on_probation: bool = False
     """The host was parked when the run before ended: the first request shows whether it answers,
-    and nothing else is asked meanwhile. Not kept."""
+    and nothing else is fetched meanwhile. Not kept."""
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""
@@ -124,7 +124,7 @@ class HostRecord(_KeptHost):
 
     @property
     def is_source(self) -> bool:
-        """Whether the host is no web site, but files or the server of a connector."""
+        """Whether the host is files or the server of a connector, not a web site."""
         return self.host == FILES or self.scheme in CONNECTED
 
     @property

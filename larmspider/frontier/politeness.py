@@ -93,7 +93,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Settings; all in seconds but the factor, jitter and counts.
+    """Settings; all in seconds except the factor, jitter and counts.
 
     ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled
     up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without

@@ -49,7 +49,7 @@ PRIOR = 1.0
 LEAST_PRECISION = 0.05
 """A source that is right less often makes no page due."""
 IN_VAIN = 3
-"""Answers in a row with nothing in them after which a source is asked once in 30 days."""
+"""Empty responses in a row after which a source is fetched once in 30 days."""
 _NAMED, _KEY = "named", 16
 GUESSED = "/sitemap.xml"
 ROBOTS = "robots.txt"
@@ -168,7 +168,8 @@ class Sources(Part):
         return new
 
     def next_time(self, host: str) -> float | None:
-        """When a source of the host is due; None: never, or not before a page is answered."""
+        """When a source of the host is due; None: never, or not before the host has responded for a
+        page."""
         if host in self._out:
             return None
         if host not in self._answered and not self._backend.counts(host).stored:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 MAX_FORMS = 10_000
-"""Login forms that are remembered; of further ones the frontier knows which were asked."""
+"""Login forms that are remembered; of further forms the frontier knows which were fetched."""
 _HOST_GLOB = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
 _EXCEPT = re.compile(r"(?:^|\s+)except\s+|\s+except$")
 """No URL has whitespace, so no expression needs it."""

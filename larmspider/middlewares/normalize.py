@@ -47,7 +47,7 @@ class NormalizeFilter(UrlFilter):
 
 
 def from_the_web(request: Request, normalized: str) -> str | None:
-    """Why a file is not asked for that a page, a sitemap or a redirect of the web names."""
+    """Why a file is not read that a page, a sitemap or a redirect of the web names."""
     if not is_source(normalized):
         return None
     before = [request.meta.get("from_page"), *request.meta.get("redirect_urls", ())]

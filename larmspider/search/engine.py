@@ -1,4 +1,4 @@
-"""The contract of search engines: a Searcher asks them for candidates, words and counts.
+"""The contract of search engines: a Searcher gets candidates, words and counts from them.
 
 Tantivy's is Shard (shard.py), the default. LARM_SEARCH names another, which is in
 larmspider/plugins/opensearch/engine.py. An engine finds candidates and counts; the second look

@@ -67,8 +67,8 @@ _COMPOUND = re.compile(r"\w(?:[._#-]|::?)\w")
 _OWNER = re.compile(r"(.+\w)(?:[.#]|::?)([^\W\d][\w-]*)(?:\(.*\)|/(\d))?")
 _FOLDED = "folded"  # a key beside the stored fields of a page
 PLACES = "places"
-"""Another such key: where words of the folded text begin with the letters of a query's word, all
-places or at least the first `LEAST_OCCURRENCES`. Snippets reuse them."""
+"""A further key of this kind: where words of the folded text begin with the letters of a query's
+word, all places or at least the first `LEAST_OCCURRENCES`. Snippets reuse them."""
 
 
 class Reranker:

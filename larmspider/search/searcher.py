@@ -77,7 +77,7 @@ several words, which hardly any page has by chance);"""
 BETTER = 2
 """a better query finds twice the number."""
 SPARE = 10
-"""Matches that are read beyond those wanted, as some are copies."""
+"""Matches that are read beyond the wanted number, as some are copies."""
 CHUNK = 100
 """Matches in the first portion of each of several shards."""
 EQUAL = 0.99
@@ -115,7 +115,8 @@ class Searcher:
         own_facets: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Open the index in ``directory``; ``own_facets`` are the own fields that are counted.
+        """Open the index in ``directory``; ``own_facets`` are the fields of LARM_FIELDS that are
+        counted.
 
         Raises CrawlDirError if there is no index, or one of another schema version.
         """
@@ -623,7 +624,7 @@ def _begun(matches: Iterator[Match]) -> Iterator[Match]:
 
 
 def _by_date(asked: Sequence[ShardQuery], size: int, *, all_words: bool) -> list[Iterator[Match]]:
-    """The matches of each shard, newest first; with ``all_words`` those with all words that
+    """The matches of each shard, newest first; with ``all_words`` only matches with all words that
     matter."""
 
     def begun(one: ShardQuery) -> Iterator[Match]:

@@ -109,9 +109,9 @@ NO_BREAKS = Breaks()
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """``text`` has no control characters; ``highlights`` are (start, end) in it, in order.
-    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with equally
-    many of the words. ``start``: the place of the first word that the snippet was chosen for; -1:
-    none."""
+    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with the
+    same number of query words. ``start``: the place of the first word that the snippet was chosen
+    for; -1: none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()

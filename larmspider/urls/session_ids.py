@@ -77,7 +77,7 @@ class SessionIds:
     """Drops session parameters from paths and queries whose escapes are normalized.
 
     ``names`` as in DEFAULT_SESSION_IDS; an empty sequence drops nothing. Raises ConfigError for a
-    name with other characters than letters, digits and ``. _ ~ - *``, or of ``*`` alone.
+    name with characters other than letters, digits and ``. _ ~ - *``, or of ``*`` alone.
     """
 
     def __init__(self, names: Sequence[str] = DEFAULT_SESSION_IDS) -> None:

@@ -281,7 +281,7 @@ def _without_entities(data: bytes) -> bytes:
 
 
 def local_name(element: Any) -> str:
-    """The name of an element without its namespace; "" for comments and such."""
+    """The name of an element without its namespace; "" for comments and the like."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 

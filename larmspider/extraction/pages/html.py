@@ -170,7 +170,7 @@ _ABOVE = 4
 """Ancestors of a heading that may have its name."""
 _INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
-"""Frames within each other whose markup is read."""
+"""Nested frames whose markup is read."""
 _SRCDOC_TAGS = 10
 """Tags whose time the parser takes for any markup: 0.05 ms."""
 _SHADOW_ROOT = re.compile(

@@ -219,7 +219,7 @@ class ClassRecord(msgspec.Struct, array_like=True):
             self.tally[place + 1] += is_new
 
     def share_by_values(self, seen: int, share: float) -> float:
-        """The share of new pages among pages like this URL: those with known values, or those with
+        """The share of new pages among pages like this URL: pages with known values, or pages with
         new values. The value with the largest difference decides. ``share``: new pages among all
         pages of the class."""
         largest = 0.0
