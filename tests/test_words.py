@@ -39,7 +39,7 @@ HARD = [
     (r"\bis no [a-z]+ of\b", "is not a"),
     (r"\bequally (?:many|much)\b", "the same number of ..."),
     (r"\bin each other\b(?!')", "nested"),
-    (r'"" for one\b(?! in\b)', '"" if it is one'),
+    (r'[,;] "" for one\b', '"" if it is one'),
     (r"\ban own\b", "the noun: this worker's, a separate, a field of LARM_FIELDS"),
 ]
 """Phrases, and what to say instead."""

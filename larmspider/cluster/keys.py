@@ -37,7 +37,7 @@ def type_of(key: bytes) -> bytes | None:
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
-    The number of a partition stands in braces. The partition is the host's part of a URL key scaled
+    The number of a partition is in braces. The partition is the host's part of a URL key scaled
     to the number of partitions, so the URL keys of a partition are neighbours. The partition
     depends on the host's name in the canonical URL, so two names of one host never have two owners.
     """

@@ -8,8 +8,7 @@ waits only for the group, no other member overtakes it. Otherwise a host with a 
 never have a turn beside a host with 2 s.
 
 dispatch.py decides when a member may get a request. Each change of a member costs O(log members):
-only the first waiting member of each kind of slot stands in the ready queue on behalf of the
-others.
+only the first waiting member of each kind of slot is in the ready queue, for all members.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ Host = TypeVar("Host", bound=Member)
 class Group(Generic[Host]):
     """``last``: the time of the last request to any member. ``next_time``: no member gets a request
     before it, by the gaps of the members that got one. Both in seconds since the epoch.
-    ``in_flight``: requests under way to all members. ``front``: the waiting members that stand in
-    the ready queue."""
+    ``in_flight``: requests under way to all members. ``front``: the waiting members that are in the
+    ready queue."""
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -124,7 +124,7 @@ def _is_address(word: str) -> bool:
 
 
 def completed(text: str) -> Iterator[str]:
-    """The first words of pairs whose end stands in the second word only."""
+    """The first words of pairs whose end is in the second word only."""
     for found in _LEFT_OUT.finditer(text):
         at = found.start()
         before = _WORD_BEFORE.search(text, max(0, at - MOST), at)

@@ -96,8 +96,8 @@ def heap_bytes_of(settings: Settings) -> int:
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of a page. ``comparison``: of this page and of those that
-    were sent off with it for their likeness."""
+    """A page in the queue, or the removal of a page. ``comparison``: of this page and of the pages
+    that were sent off with it for their likeness."""
 
     key: str
     page: IndexedPage | None

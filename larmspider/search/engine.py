@@ -75,7 +75,7 @@ class SearchEngine(ABC):
 
     @abstractmethod
     def one_commit(self) -> AbstractContextManager[None]:
-        """Ask many questions to the same state of the index."""
+        """Run many queries on the same state of the index."""
 
     @abstractmethod
     def is_limited(self, reader: tantivy.Searcher) -> bool:

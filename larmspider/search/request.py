@@ -65,7 +65,7 @@ class SearchRequest:
 
 
 class Vocabulary(Words, Protocol):
-    """Questions that the parser asks one index or several."""
+    """Look-ups of the parser in one index or several."""
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""

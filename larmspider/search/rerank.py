@@ -10,8 +10,7 @@ and their best passage have, and how long they are::
 A heading is worth its F1: the share of the query that it has, weighted by the rarity of words, and
 the share of the heading that the query has. In ``pandas.Series.isna`` the last word counts most. A
 passage is worth BM25 of 200 characters. A table of contents has passages too, the first one with
-the title. The weights were tuned like the weights of ranking.py, and on 67 questions that people
-would ask.
+the title. The weights were tuned like the weights of ranking.py, and on 67 questions of people.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Reranker:
         related: Mapping[str, Sequence[str]] = MappingProxyType({}),
         name: str = "",
     ) -> None:
-        """``said_by_all``: whether a word stands in most titles, as the name of a site does.
+        """``said_by_all``: whether a word is in most titles, as the name of a site does.
         ``related`` words count as the word. A section whose anchor is ``name`` has all of the
         query, if the name has several parts (``os.path``)."""
         self._stems, self._said_by_all = stems, said_by_all

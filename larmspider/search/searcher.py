@@ -529,7 +529,7 @@ class Searcher:
 
     @contextmanager
     def one_commit(self) -> Iterator[None]:
-        """Ask many questions to the same commits, the newest ones. To look for a newer commit takes
+        """Run many queries on the same commits, the newest ones. To look for a newer commit takes
         longer than most answers."""
         with ExitStack() as stack:
             for shard in self.shards:

@@ -328,7 +328,7 @@ def _utc(date: datetime) -> float:
 
 
 def urls_in(text: str) -> Iterable[str]:
-    """URLs that stand in plain text, each once, without the punctuation behind them."""
+    """URLs in plain text, each once, without the punctuation behind them."""
     return dict.fromkeys(map(_without_end, _URL.findall(text)))
 
 

@@ -210,7 +210,7 @@ def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, Pag
 
 
 def _read_all(markup: bytes, left: list[int], depth: int = 0) -> PageBuilder:
-    """Read a page with the frames whose markup stands in it; ``left`` tags of these are read."""
+    """Read a page with the frames whose markup is in it; ``left`` tags of these are read."""
     builder = _read_one(markup)
     if builder.has_shadow_root and (shown := _with_shadow_roots(markup)) != markup:
         builder = _read_one(shown)
