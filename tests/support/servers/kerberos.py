@@ -42,6 +42,7 @@ def missing_packages() -> list[str]:
         missing.add("libapache2-mod-auth-gssapi")
     return sorted(missing)
 
+
 REALM = "TEST.EXAMPLE"
 _HOST = "localhost"
 _LOG_SECS = 60.0
