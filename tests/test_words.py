@@ -39,6 +39,7 @@ HARD = [
     (r"\bis no [a-z]+ of\b", "is not a"),
     (r"\bequally (?:many|much)\b", "the same number of ..."),
     (r"\bin each other\b(?!')", "nested"),
+    (r"\banother [a-z]+ than\b", "a ... other than"),
     (r'[,;] "" for one\b', '"" if it is one'),
     (r"\ban own\b", "the noun: this worker's, a separate, a field of LARM_FIELDS"),
 ]
