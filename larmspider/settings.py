@@ -803,7 +803,7 @@ LARM_BEST_BETS_FILE = ""
 LARM_LABELS_FILE = ""
 
 # Log the queries of the search page, and their numbers of hits; not the users
-# (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.
+# (docs/search.md#the-log-of-queries). Frequent queries are then suggested to other readers.
 LARM_QUERY_LOG = False
 
 # Days that a query is kept.

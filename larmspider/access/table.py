@@ -255,7 +255,7 @@ class AccessWriter(AccessTable):
         self.tidy()
 
     def tidy(self) -> None:
-        """Rewrite a file that has more records that no longer count than others. Raises
+        """Rewrite a file that has more outdated records than valid ones. Raises
         CrawlDirError."""
         with self._writing:
             self.flush()

@@ -126,7 +126,7 @@ class _Attempt:
 
 
 class Committer:
-    """Commits for one worker, known by its name and epoch, and applies the logs of others.
+    """Commits for one worker, known by its name and epoch, and applies the logs of other workers.
 
     ``serial`` and ``positions`` belong to the last commit. ``taken`` is the number of times that
     this worker has taken a partition, as far as it knows. ``crawl_id`` names the crawl in Redis.

@@ -133,7 +133,7 @@ class MemoryWatch:
                         self._claim = math.inf
                     elif self._claim_of(need, COMMIT_AT) < need:
                         self._claim = 0.0
-                        self._set(-need)  # the rest is for others, whose commits are smaller
+                        self._set(-need)  # the rest is for workers with smaller commits
                 except (redis.RedisError, OSError):
                     self._link.run([("HDEL", self._keys.crawl("room"), self._worker)])  # waits
                     continue

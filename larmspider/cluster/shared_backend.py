@@ -49,7 +49,7 @@ from larmspider.urls.normalizer import UrlForms
 BATCH_ENTRIES = 256
 """LARM_LOCAL_QUEUE: queued URLs of a partition that are read, and held in memory, at a time."""
 BATCH_URLS = 1_000
-"""LARM_BATCH_URLS: URLs for others that are a reason for a commit."""
+"""LARM_BATCH_URLS: URLs for other workers that are a reason for a commit."""
 MANY = 20_000
 """``pending`` at which a commit is due: frontier.CHECKPOINT_AT."""
 _FOR_EVER = 9_999_999_999_999  # a time in 2286

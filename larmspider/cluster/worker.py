@@ -144,7 +144,7 @@ class ClusterWorker:
         """The crawl is at its end, for all workers."""
         self._engine_was_idle = False
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
-        self._commit_wanted = False  # the end needs a commit, of changes or of URLs for others
+        self._commit_wanted = False  # the end needs a commit, of changes or of forwarded URLs
         self._next_end_look = 0.0
         self._empty_at = ""  # the number of commits at which all inboxes were empty
         self._complaints = ComplaintLog(self.link.name)
@@ -305,8 +305,8 @@ class ClusterWorker:
         return True
 
     def explained(self, error: Fenced) -> Fenced:
-        """The reason for which others have taken over. Not on the event loop: it asks Redis whether
-        evicted keys are the cause."""
+        """The reason for which other workers have taken over. Not on the event loop: it asks Redis
+        whether evicted keys are the cause."""
         self.fenced = True
         return self._memory.explained(error)
 

@@ -60,8 +60,8 @@ class CrawledPage:
 
     @property
     def body_file(self) -> Path | None:
-        """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for others.
-        Raises CrawlDirError if it is gone."""
+        """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for other
+        bodies. Raises CrawlDirError if it is gone."""
         return self._crawl.directory.body_file(self._stored)
 
     @property

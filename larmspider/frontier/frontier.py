@@ -119,7 +119,7 @@ class Frontier(FrontierState):
             normalized=normalized,
             key=url_key(exact),
             host=host_of(url),
-            depth=int(depth),  # of Requests of others it may be True
+            depth=int(depth),  # it may be True in Requests of other components
             link_type=int(link_type),
             redirects=redirects,
             priority=self.strategy.priority(normalized, depth, 1),

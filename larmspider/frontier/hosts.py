@@ -306,7 +306,7 @@ class Lease:
     not allow the page any more. ``judged``: the answer has counted for or against the host.
     ``holder`` is the Request that carries the lease: others may have a copy of its meta, but only
     this one may end the lease. ``requeued``: the lease was released, so that Scrapy need not
-    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``:
+    schedule its Request again. ``overdue``: the fetch was cancelled, to free its slot. ``proof``:
     the number of proofs of a valid sign-in when the request was sent; None for a host without a
     login. ``unrendered``: the error for which Chromium could not say what
     the page is. ``output`` and ``ending``: see ending.py.

@@ -106,7 +106,7 @@ def see_as(request: web.Request, identity: Identity, reader: Reader) -> None:
 
 
 def is_signed_in(request: web.Request) -> bool:
-    """Whether the request was found to come from who is signed in."""
+    """Whether the request was found to come from a signed-in person."""
     found: Proof | None = request.get(_PROOF)
     return found is not None and found.signed_in
 

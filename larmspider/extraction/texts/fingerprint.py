@@ -533,7 +533,7 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
 
 def differing_places(one: str, other: str) -> set[bytes] | None:
     """The places where two texts differ, by the words around them: hashes of numbers, and of words
-    that stand in place of others. None if more than a fifth of the words differs."""
+    in place of other words. None if more than a fifth of the words differs."""
     mine, its = ([*text[:MAX_BYTES].split()] for text in (one, other))
     plain = [list(map(_masked, words)) for words in (mine, its)]
     found, gaps = set[bytes](), list[list[int]]()  # begin and end in each text

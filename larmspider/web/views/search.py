@@ -347,7 +347,7 @@ def suggest(request: WebRequest) -> WebResponse:
 
 
 def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
-    """Frequent queries of others that find something for this reader too."""
+    """Frequent queries of other readers that find something for this reader too."""
     if len(typed.strip()) < SHORTEST_HEAD:
         return []
     found = []
