@@ -95,8 +95,7 @@ def is_nameless(control: WebElement) -> bool:
     return control.is_displayed() and not control.accessible_name
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 @pytest.mark.parametrize("target", LOOKS.values(), ids=LOOKS)
 def test_every_page_fits_and_says_nothing_to_the_console(
     served: Callable[..., Served],
