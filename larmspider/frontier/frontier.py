@@ -430,7 +430,7 @@ class Frontier(FrontierState):
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Whether failed() would retry the URL."""
         entry, found = lease.entry, failure_kind(kind)
-        if entry is None or not found.retry:
+        if entry is None or not found.retry or (found.of_share and entry.visit is not None):
             return False
         if any(gives_up(entry) for gives_up in self.parts.gives_up):
             return False
@@ -586,10 +586,12 @@ class Frontier(FrontierState):
 
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
+        is_visit = lease.entry is not None and lease.entry.visit is not None
+        blames_host = what.blames_host and not (what.of_share and is_visit)
         meaning = Blame.HOST
-        for blame in self.parts.blame if what.blames_host else ():
+        for blame in self.parts.blame if blames_host else ():
             meaning = max(meaning, blame(lease, kind, retry_after))
-        if not what.blames_host:
+        if not blames_host:
             self.politeness.answered(record, now, seconds, lease.reached)
         elif meaning is Blame.VIEW:
             self.politeness.view_failed(record, seconds, lease.reached)

@@ -117,10 +117,10 @@ class HostRecord(_KeptHost):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the host is parked because it does not answer. One folder of
-        files, or one share of a server, may be silent and others not."""
+        """Whether the host is parked because it does not answer. Never true of files: one folder
+        may be on a file server that is down, and others not."""
         parked = self.state is HostState.PARKED and self.parks > 0
-        return parked and self.silent_since > 0 and not self.is_source
+        return parked and self.silent_since > 0 and self.host != FILES
 
     @property
     def is_source(self) -> bool:

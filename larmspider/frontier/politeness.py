@@ -29,19 +29,23 @@ class FailureKind(NamedTuple):
 
     ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
     ``snoozes``: the host is left alone for a while at once, and not this URL only. ``of_host``: it
-    says nothing about the URL, which has all of its attempts left.
+    says nothing about the URL, which has all of its attempts left. ``of_share``: one share or
+    folder is away, others of the host may be there: a visit ends, and does not blame the host.
     """
 
     retry: bool
     blames_host: bool
     snoozes: bool = False
     of_host: bool = False
+    of_share: bool = False
 
 
 KINDS = {
     "dns": FailureKind(retry=True, blames_host=True, snoozes=True),
     "refused": FailureKind(retry=True, blames_host=True, snoozes=True),
-    "unmounted": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
+    "unmounted": FailureKind(
+        retry=True, blames_host=True, snoozes=True, of_host=True, of_share=True
+    ),
     "sign-in": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
     "locked": FailureKind(retry=True, blames_host=False),
     "unavailable": FailureKind(retry=True, blames_host=False),

@@ -86,6 +86,24 @@ def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
     assert found(share, "crane") == ["list.csv", "new.txt"]
 
 
+def test_a_folder_that_is_away_costs_the_others_no_visit(share: Path) -> None:
+    """The run does not wait for it, and removes nothing."""
+    other = share.with_name("other")
+    other.mkdir()
+    for number in range(12):
+        (other / f"{number}.txt").write_text("a pier")
+    both = ("-s", f"LARM_FILE_ROOTS={share},{other}", "-s", "LARM_HOST_MAX_PARKS=3")
+    start = f"file://{share} file://{other}"
+    assert crawl(share, *both, start=start).status == 0
+    other.rename(share.with_name("away"))
+    other.mkdir()
+    ran = crawl(share, *both, "-a", "refresh=all", start=start)
+    assert ran.status == 0, ran.err
+    assert "13 failed, 9 as before" in ran.out, ran.out
+    assert "0 known pages not visited" in ran.out, ran.out
+    assert len(found(share, "pier")) == 10
+
+
 def test_a_rejected_link_of_a_listing_is_counted_once(share: Path) -> None:
     """Though the rows of a listing are read for their times, too."""
     within = f"file://{share}(/|/start.html)?$"
