@@ -29,7 +29,7 @@ MAX_ENCODINGS = 5
 MAX_MEMBERS = 1000
 """gzip members (20 bytes) or zstd frames (9) in a body: each costs a new decompressor, 0.2 ms."""
 _PIECE_BYTES = 65_536
-"""Bytes that a layer gets at once: the bytes behind each member are copied."""
+"""Bytes that a layer gets at once: the bytes after each member are copied."""
 
 
 class DecodingError(Exception):
@@ -88,7 +88,7 @@ def _feed(layer: _Layer, data: bytes, most: int) -> bytes:
 
 
 class _Gzip:
-    """gzip with any number of members (RFC 1952 2.2); bytes behind the last are ignored."""
+    """gzip with any number of members (RFC 1952 2.2); bytes after the last are ignored."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)

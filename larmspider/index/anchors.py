@@ -319,7 +319,7 @@ class AnchorTable:
                 yield _texts(cursor, page_key(url))
 
     def standing(self, normalized: Iterable[str]) -> dict[str, Standing]:
-        """How the flushed links to some pages stand."""
+        """The state of the flushed links to some pages."""
         with self._env.begin(db=self._heads) as txn:
             rows = ((url, txn.get(page_key(url))) for url in normalized)
             heads = ((url, _Head.decode(row) if row else _Head(url)) for url, row in rows)

@@ -337,7 +337,7 @@ class IndexWriter:
 
     @property
     def waiting(self) -> int:
-        """Pages that wait for a commit, also behind `close`."""
+        """Pages that wait for a commit, also after `close`."""
         return len(self._waiting)
 
     def count(self) -> int:

@@ -77,7 +77,7 @@ _WORDS = frozenset(map(str, Observation))
 NAMED = 3
 """The end of a run names at most 3 pages that left, and 3 that came."""
 NEXT_MINUTE_SECS = 61.0
-"""Seconds until the second look at a page that has a clock without seconds."""
+"""Seconds until the second fetch of a page that has a clock without seconds."""
 FRESH_SECS = 2 * DAY
 """How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3

@@ -102,7 +102,7 @@ def is_host_name(text: str) -> bool:
 
 SESSION_SECS = 12 * 3600.0
 MAX_SESSIONS = 10_000
-"""Further ones end the oldest."""
+"""Most sessions. A further one ends the oldest."""
 MAX_OWN_SESSIONS = 20
 """Sessions of one person; one more ends the oldest of them."""
 

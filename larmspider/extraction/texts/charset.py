@@ -27,7 +27,7 @@ from larmspider.extraction.texts import old_charsets
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a
-later declaration; a second, longer scan also finds a declaration behind a long comment."""
+later declaration; a second, longer scan also finds a declaration after a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
@@ -62,7 +62,7 @@ _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Control characters that no page has: they come from reading bytes in the wrong single-byte
 charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-"""Codecs of two bytes a character answer so for bytes without a character."""
+"""Characters that codecs of two bytes return for bytes without a character."""
 _FOREIGN_SAMPLE = 4_096  # bytes, in 0.05 ms
 _FOREIGN_BYTES = 12  # of different words, at least
 _ASCII_BYTES = bytes(range(128))

@@ -4,7 +4,7 @@
     likeness(known, answer, stored).is_error       # whether a page has become the error page
 
 Pairs of neighbouring words are compared. A page is the error page if it has lost its own pairs, and
-has most pairs that the made-up URLs have in common and the stored page had not. A page that really
+has half of the pairs that the made-up URLs share and the stored page lacked. A page that really
 changed lacks the sentence of the error page, though both share the navigation.
 """
 
@@ -61,8 +61,8 @@ def lost(page: Page, stored: Page) -> Lost | None:
 
 def is_fault(page: Lost, first: Page, others: Sequence[Lost]) -> bool:
     """Whether a lost page is a fault of the server: it has a new sentence, and its other words were
-    not in the ``first`` answer, 2 s earlier. ``others``: lost pages of the host, by which a short
-    sentence is known."""
+    not in the ``first`` answer, 2 s earlier. ``others``: other lost pages of the host. A short
+    sentence must be on at least one of them."""
     new = pairs_to_keep(first) - page.before
     stays = page.new & new
     if len(stays) >= LEAST_PAIRS and len(stays) <= _MOST_LEFT * len(page.new):

@@ -48,7 +48,7 @@ _STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
 
 
 class LmdbBackend(Backend):
-    """The contract stands in backend.py.
+    """The contract is in backend.py.
 
     ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``overlay``: for
     files that are open already.

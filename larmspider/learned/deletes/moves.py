@@ -24,7 +24,7 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
 LEAST_ASKED = 5
-"""A move takes 3 of 5 canaries, though others are missing on the new host; or most of fewer."""
+"""A move needs 3 of 5 canaries, or most of fewer. The others may be missing on the new host."""
 SAME_RUN_SECS = 3600.0
 """A target that was visited so shortly before a page first redirected there need not be visited
 again: most pages of a run come after their targets or before them by chance."""

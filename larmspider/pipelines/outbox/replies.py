@@ -24,7 +24,7 @@ from larmspider.pipelines.outbox.receiver import AwayError
 REPLY_BYTES = 4_000_000
 """Limit of an answer: one about 500 entries has 0.1 MB, with a reason for each 1 MB."""
 DEPTH = 50
-"""Lists and objects within each other."""
+"""Nested lists and objects."""
 
 
 class LongReplyError(AwayError):

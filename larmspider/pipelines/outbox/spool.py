@@ -3,7 +3,7 @@
     LARM_DIR/outbox/
         000000000000000.spool     entries, one after the other; named for its first byte
         000000064003211.spool     the next segment
-        committed.json            what the last checkpoint has of them: nothing behind it is sent
+        committed.json            what the last checkpoint has of them: nothing after it is sent
         SqlReceiver.json          how far that receiver is (`Cursor`)
         SqlReceiver.dead.log      what it refused, and why
         fill/SqlReceiver/         another spool, of what `scrapy outbox --fill` sends
@@ -65,7 +65,7 @@ PAGE_FIELDS = (
 
 
 class Position(NamedTuple):
-    """The position behind an entry: the bytes and entries before it in all segments so far,
+    """The position after an entry: the bytes and entries before it in all segments so far,
     including deleted ones, and its stamp."""
 
     offset: int = 0
@@ -234,7 +234,7 @@ class SpoolLink(NamedTuple):
 
 
 class Entry:
-    """One version of a page, or its removal; ``end`` is the offset behind it. ``page`` has
+    """One version of a page, or its removal; ``end`` is the offset after it. ``page`` has
     PAGE_FIELDS, ``url`` and ``size``."""
 
     def __init__(self, found: Mapping[str, Any], end: int, crawl: Path) -> None:

@@ -3,7 +3,7 @@
     connection = Connection(Address.from_settings(settings), 60)
     connection.ask("GET", "/intranet").body
 
-The password may stand in the URL, or with the user in the file LARM_OPENSEARCH_LOGIN. An answer has
+The password may be in the URL, or with the user in the file LARM_OPENSEARCH_LOGIN. An answer has
 limits of bytes and seconds.
 """
 

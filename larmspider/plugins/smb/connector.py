@@ -59,9 +59,9 @@ PART = 10_000
 LARGEST = 1_000_000
 """Entries of a folder that are listed at all, and entries of large folders that are kept."""
 MAX_DEPTH = 200
-"""Folders in each other."""
+"""Nested folders."""
 MAX_REFERRALS = 8
-"""DFS links that lead to each other."""
+"""DFS links that are followed in a row."""
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 LIST_SECS = 600.0  # the access list of a share is read again
 LISTING_SECS = 600.0  # the parts of a large folder are made from one reading
