@@ -1,4 +1,5 @@
-"""scrapy export WHAT FILE: pages, text, passages, links or hosts of a crawl as one file."""
+"""scrapy export WHAT FILE: pages, text, passages, links or hosts of a crawl as one file; its scope
+as a folder of files."""
 
 from __future__ import annotations
 
@@ -15,16 +16,18 @@ from larmspider.formatting import counted, doing, printable, size
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options] pages|text|passages|links|hosts|removed FILE"
+        return "[options] pages|text|passages|links|hosts|removed FILE, or scope FOLDER"
 
     def short_desc(self) -> str:
-        return "Write a crawl's pages, text, passages, links or host graph into a file"
+        return (
+            "Write a crawl's pages, text, passages, links or hosts into a file, or its scope"
+        )
 
     def long_desc(self) -> str:
         return (
             "The ending of FILE sets the format: .jsonl, .csv or .parquet; pages also .warc.gz,"
-            " hosts also .graphml, passages only .jsonl. The crawl may run meanwhile"
-            " (docs/export.md)."
+            " hosts also .graphml, passages only .jsonl. scope writes seeds and URL filters for"
+            " Apache Nutch and StormCrawler. The crawl may run meanwhile (docs/export.md)."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -41,7 +44,11 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 2:
             raise ConfigError(f"expected what to export and a file: {self.syntax()}")
-        what, path, exporting = args[0], Path(args[1]), plugin.load("export.export")
+        what, path = args[0], Path(args[1])
+        if what == "scope":
+            self._scope(path, opts)
+            return
+        exporting = plugin.load("export.export")
         exporting.format_of(what, path.name)
         with closing(Crawl(self.open_crawl())) as crawl, doing(f"Exporting {what}") as progress:
             done = exporting.export(
@@ -60,3 +67,16 @@ class Command(LarmCommand):
         unit = {"links": "link", "hosts": "pair", "removed": "record"}.get(what, "page")
         rows = counted(done.rows, unit) + (" of hosts" if what == "hosts" else "")
         print(f"{rows} in {printable(str(path))}, {size(done.bytes)}")
+
+    def _scope(self, folder: Path, opts: argparse.Namespace) -> None:
+        if opts.host or opts.since or opts.bodies:
+            raise ConfigError("scope: expected no --host, --since and --bodies")
+        exporting = plugin.load("export.scope")
+        done = exporting.export_scope(self.open_crawl(), folder, force=opts.force)
+        if opts.json:
+            print_json({"what": "scope", "folder": str(folder), **done._asdict()})
+            return
+        files = ", ".join(done.files)
+        print(f"{counted(done.seeds, 'seed')} and the scope in {printable(str(folder))}: {files}")
+        for seed in done.left:
+            print(f"left out, no web page: {printable(seed)}")

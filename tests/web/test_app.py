@@ -19,6 +19,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains
+from selenium.webdriver.remote.webelement import WebElement
 
 from larmspider.errors import ConfigError
 from larmspider.web.auth import (
@@ -90,8 +91,11 @@ def test_a_crawl_that_cannot_be_opened_says_why(
         assert "No crawl here" not in got.text
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 390])
+def is_nameless(control: WebElement) -> bool:
+    return control.is_displayed() and not control.accessible_name
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 @pytest.mark.parametrize("target", LOOKS.values(), ids=LOOKS)
 def test_every_page_fits_and_says_nothing_to_the_console(
     served: Callable[..., Served],
@@ -110,9 +114,12 @@ def test_every_page_fits_and_says_nothing_to_the_console(
     assert len(browser.all("h1")) == 1
     browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
     browser.script("for (const one of document.querySelectorAll('#filters')) one.checked = true")
-    controls = browser.all("input:not([type=hidden], [hidden]), select, textarea, button")
-    nameless = [one for one in controls if one.is_displayed() and not one.accessible_name]
-    assert not nameless, [one.get_attribute("outerHTML") for one in nameless]
+    css = "input:not([type=hidden], [hidden]), select, textarea, button"
+    found = browser.until(  # an update of the page may replace some meanwhile
+        lambda: [[one.get_attribute("outerHTML") for one in browser.all(css) if is_nameless(one)]],
+        "controls",
+    )
+    assert found == [[]]
 
 
 def test_links_and_urls_are_not_mixed_up(served: Callable[..., Served], demo_crawl: Path) -> None:

@@ -494,7 +494,17 @@ def test_a_browser_can_add_the_search(site: Served) -> None:
     assert "javascript" not in site.get("/opensearch.xml", X_Forwarded_Proto="javascript").text
 
 
-@pytest.mark.parametrize("name", ["q", "host", "type", "lang", "since", "until", "similar"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "q",
+        "since",
+        *(
+            pytest.param(one, marks=pytest.mark.acceptance)
+            for one in ("host", "type", "lang", "until", "similar")
+        ),
+    ],
+)
 def test_hostile_parameters_do_nothing(hostile_site: Served, browser: Browser, name: str) -> None:
     """Every parameter with every payload: no script runs, nothing is asked of anybody."""
     for text in HOSTILE:

@@ -195,7 +195,7 @@ class SmbConnector:
             return f"auth = {credentials.method!r} is not for shares: expected ntlm or negotiate"
         is_by_ticket = credentials is not None and credentials.method == "negotiate"
         if is_by_ticket and not all(map(find_spec, ("gssapi", "krb5"))):
-            return "auth = 'negotiate' needs Kerberos: pip install gssapi krb5"
+            return "auth = 'negotiate' needs gssapi and krb5: pip install 'larmspider[kerberos]'"
         return ""
 
     # documents

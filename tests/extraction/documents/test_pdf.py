@@ -277,11 +277,7 @@ def test_files_of_a_pdf_in_a_zip_are_parts_of_the_zip():
     ("data", "filters", "outcome"),
     [
         (zlib.compress(b"a" * 2_000_000), b"/Filter/FlateDecode", "too-large"),
-        (
-            zlib.compress(zlib.compress(b"\0" * 200_000_000)),
-            b"/Filter[/FlateDecode/FlateDecode]",
-            "too-large",
-        ),
+        (None, b"/Filter[/FlateDecode/FlateDecode]", "too-large"),
         (zlib.compress(TEXT)[:9], b"/Filter/FlateDecode", "damaged"),
         (b"no such thing", b"/Filter/FlateDecode", "damaged"),
         (b"{}{}", b"/Filter/ASCII85Decode", "damaged"),
@@ -290,6 +286,8 @@ def test_files_of_a_pdf_in_a_zip_are_parts_of_the_zip():
     ],
 )
 def test_an_embedded_file_that_cannot_be_read_costs_no_text(data, filters, outcome):
+    if data is None:
+        data = zlib.compress(zlib.compress(b"\0" * 200_000_000))
     page = read(with_file(data, filters))
     assert page.text.startswith("drawn\na.txt")
     assert (page.unread + page.parts[0].unread if page.parts else page.unread).startswith(outcome)

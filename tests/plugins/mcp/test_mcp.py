@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,7 @@ from tests.server.test_search_api import GUIDE, TEXT, Asking, asking
 from tests.support.crawling import scrapy
 from tests.support.web.serving import Got, request
 
-mcp = pytest.importorskip("mcp")
-server = load("mcp.server")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the package mcp")
 __all__ = ["asking"]
 COMMAND = [sys.executable, "-m", "scrapy", "mcp"]
 HIDDEN, PUBLIC = "http://pay.hr.example/a", "http://wiki.example/"
@@ -98,8 +99,8 @@ def test_over_stdio(asking: Asking, anna: str, tmp_path: Path) -> None:
 
     async def run() -> None:
         arguments = [*COMMAND[1:], "--url", asking.url, "--token-file", str(file)]
-        parameters = mcp.StdioServerParameters(command=COMMAND[0], args=arguments)
-        async with mcp.Client(parameters) as client:
+        parameters = import_module("mcp").StdioServerParameters(command=COMMAND[0], args=arguments)
+        async with import_module("mcp").Client(parameters) as client:
             await use(client)
 
     asyncio.run(run())
@@ -110,7 +111,7 @@ def test_over_http(asking: Asking, anna: str) -> None:
     """The token is in the environment. Other hosts and origins are refused."""
 
     async def run(address: str) -> None:
-        async with mcp.Client(address) as client:
+        async with import_module("mcp").Client(address) as client:
             await use(client)
 
     call = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
@@ -135,6 +136,7 @@ def test_a_long_page_is_read_on() -> None:
         "fetched": 1e9, "section": None, "start": 20_000, "next": 40_000, "chars": 50_000,
         "cut": True, "sections": [section],
     }  # fmt: skip
+    server = load("mcp.server")
     text = server.page_text(found)
     assert text.startswith("Title: T\nURL: http://h/\nDate: 2001-09-09\n\nPump guide")
     assert text.endswith("[Characters 20,000 to 40,000 of 50,000; read on with start=40000]")
@@ -177,6 +179,7 @@ def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_places() -> None:
     """Where it listens, and by which names."""
+    server = load("mcp.server")
     assert server.Place.of("[::1]:6090") == ("::1", 6090)
     places = [server.Place.of(f"{one}:1") for one in ("localhost", "127.0.0.2", "h")]
     assert [place.is_loopback for place in places] == [True, True, False]

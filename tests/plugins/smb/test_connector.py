@@ -82,7 +82,7 @@ def test_seeds_that_no_share_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path.write_text('[[site]]\nhosts = "smb://nas"\nauth = "negotiate"\n')
     monkeypatch.setattr(connector, "find_spec", lambda name: None)
     reader = SmbConnector(read_sites_file(path), Limits())
-    assert "pip install gssapi krb5" in reader.why_not("smb://nas/share/")
+    assert "pip install 'larmspider[kerberos]'" in reader.why_not("smb://nas/share/")
 
 
 @pytest.mark.parametrize("value", ['{"smb://nas/": ["everyone"]}', '{"smb://nas/s/": "everyone"}'])

@@ -17,6 +17,7 @@ from larmspider.fetch import errors
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import read_sites_file
 from larmspider.plugins.smb.connector import LINKS, SmbConnector
+from tests.support.servers.kerberos import REALM, make_realm
 from tests.support.servers.samba import Samba, needs_samba
 
 pytestmark = [
@@ -28,43 +29,15 @@ pytestmark = [
     ),
 ]
 
-REALM = "TEST.EXAMPLE"
 URL = "smb://localhost/share/a.txt"
-_KRB5 = f"""
-[libdefaults]
- default_realm = {REALM}
- dns_lookup_kdc = false
- dns_lookup_realm = false
- dns_canonicalize_hostname = false
- rdns = false
- udp_preference_limit = 1
-[realms]
- {REALM} = {{
-  kdc = 127.0.0.1:88
- }}
-[domain_realm]
- localhost = {REALM}
-"""
-_KDC = """
-[kdcdefaults]
- kdc_listen = ""
- kdc_tcp_listen = 127.0.0.1:88
-[realms]
- {realm} = {{
-  database_name = {folder}/principal
-  key_stash_file = {folder}/stash
-  disable_pac = true
- }}
-"""
+_OF_LOCALHOST = f"[domain_realm]\n    localhost = {REALM}\n"
+_WITHOUT_PAC = "        disable_pac = true\n"
 """Samba without a domain refuses tickets with a PAC."""
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Samba]:
     folder = Path(tempfile.mkdtemp(prefix="smb-", dir="/tmp"))
-    folder.chmod(0o755)
-    (folder / "krb5.conf").write_text(_KRB5)
-    (folder / "kdc.conf").write_text(_KDC.format(realm=REALM, folder=folder))
     lines = (
         f"required\n realm = {REALM}\n kerberos method = dedicated keytab\n"
         f" dedicated keytab file = FILE:{folder}/keytab"
@@ -74,10 +47,8 @@ def server() -> Iterator[Samba]:
         patch.setenv("KRB5_KDC_PROFILE", str(folder / "kdc.conf"))
         with Samba(folder, encrypt=lines) as running:
             (running.share / "a.txt").write_text("harbour")
-            running.run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
-            for name, keytab in (("cifs/localhost", "keytab"), ("crawler", "own-keytab")):
-                for query in (f"addprinc -randkey {name}", f"ktadd -k {folder}/{keytab} {name}"):
-                    running.run("kadmin.local", "-r", REALM, "-q", query)
+            keytabs = {"cifs/localhost": "keytab", "crawler": "own-keytab"}
+            make_realm(folder, 88, running.run, keytabs, client=_OF_LOCALHOST, kdc=_WITHOUT_PAC)
             with subprocess.Popen(
                 [*running.prefix(), "krb5kdc", "-n", "-r", REALM, "-P", str(folder / "kdc.pid")]
             ) as kdc:

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -43,8 +43,6 @@ def missing_packages() -> list[str]:
     return sorted(missing)
 
 
-"""Whether the packages are there."""
-
 REALM = "TEST.EXAMPLE"
 _HOST = "localhost"
 _LOG_SECS = 60.0
@@ -61,7 +59,7 @@ _KRB5 = """\
     {realm} = {{
         kdc = 127.0.0.1:{port}
     }}
-"""
+{more}"""
 _KDC = """\
 [kdcdefaults]
     kdc_listen = ""
@@ -71,7 +69,7 @@ _KDC = """\
         database_name = {folder}/principal
         key_stash_file = {folder}/stash
         max_life = 1h
-    }}
+{more}    }}
 """
 _APACHE = """\
 ServerRoot {folder}
@@ -106,6 +104,27 @@ LoadModule headers_module {modules}/mod_headers.so
 ProxyPreserveHost On
 ProxyPass "/" "{behind}"
 """
+
+
+def make_realm(
+    folder: Path,
+    port: int,
+    run: Callable[..., object],
+    keytabs: Mapping[str, str],
+    client: str = "",
+    kdc: str = "",
+) -> None:
+    """The files of a realm in ``folder``, and a keytab file for each principal, by name.
+
+    ``run`` runs a command with KRB5_CONFIG and KRB5_KDC_PROFILE set to krb5.conf and kdc.conf in
+    ``folder``. ``client`` and ``kdc`` are more lines of these two."""
+    folder.chmod(0o755)
+    (folder / "krb5.conf").write_text(_KRB5.format(realm=REALM, port=port, more=client))
+    (folder / "kdc.conf").write_text(_KDC.format(realm=REALM, port=port, folder=folder, more=kdc))
+    run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+    for name, keytab in keytabs.items():
+        for query in (f"addprinc -randkey {name}", f"ktadd -k {folder}/{keytab} {name}"):
+            run("kadmin.local", "-r", REALM, "-q", query)
 
 
 class KerberosSite:
@@ -175,13 +194,8 @@ class KerberosSite:
 
     def _make_realm(self) -> None:
         folder, port = self.folder, free_port("127.0.0.1")
-        folder.chmod(0o755)
-        (folder / "krb5.conf").write_text(_KRB5.format(realm=REALM, port=port))
-        (folder / "kdc.conf").write_text(_KDC.format(realm=REALM, port=port, folder=folder))
-        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
-        for name, keytab in ((f"HTTP/{_HOST}", "http.keytab"), ("crawler", "client.keytab")):
-            self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey {name}")
-            self._run("kadmin.local", "-r", REALM, "-q", f"ktadd -k {folder}/{keytab} {name}")
+        keytabs = {f"HTTP/{_HOST}": "http.keytab", "crawler": "client.keytab"}
+        make_realm(folder, port, self._run, keytabs)
         (folder / "http.keytab").chmod(0o644)  # Apache's workers are another user
         self._start("krb5kdc", "-n", "-r", REALM, "-P", str(folder / "kdc.pid"))
         self._wait_for("krb5kdc", port)
