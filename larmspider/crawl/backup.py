@@ -5,10 +5,10 @@
     restore(Path("wiki.tar.zst"), Path("wiki"), say)
 
 A crawl may write meanwhile. The backup has its files as kill -9 would leave them between two
-checkpoints: it opens all files, notes their sizes, and does so again if an LMDB environment or the
-search index was committed meanwhile. LMDB copies its environments from these transactions. Logs and
-page files only grow, so their first bytes do not change. The next run of the restored crawl goes
-back to the checkpoint, as after a kill.
+checkpoints. It opens all files and notes their sizes. If an LMDB environment or the search index
+was committed meanwhile, it starts over. LMDB copies its environments from these transactions. Logs
+and page files only grow, so their first bytes do not change. The next run of the restored crawl
+goes back to the checkpoint, as after a kill.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     decoder = Decoder(["gzip"])
     decoder.feed(data, most=1000)     # at most 1000 bytes, however many are in data
 
-Not left to libcurl: its wheel knows no zstd, it fails on an encoding it does not know
-(``Content-Encoding: utf-8`` is a body as it is, for browsers and Scrapy alike), and it does not
-say how many bytes came in. Encodings are applied left to right (RFC 9110 8.4), so undone from the
-right.
+libcurl does not decode bodies here, for three reasons. Its wheel knows no zstd. It does not say
+how many bytes came in. It fails on an unknown encoding, though browsers and Scrapy read a body with
+``Content-Encoding: utf-8`` unchanged. A server applies encodings from left to right (RFC 9110 8.4),
+so they are decoded from the right.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The search index: pages, and the texts of the links to them (larmspider/index/ writes them).
 
-Indexed are pages with status 200, without noindex and without a refresh to another page. Links to a
-page are often found long after the page, so link texts of indexed pages are updated at each
-commit, a few at a time, and all of them when nothing is left to fetch. A crawl that is stopped
-meanwhile stops; the next run continues there.
+Pages with status 200 are indexed, unless they have noindex or a refresh to another page. Links to a
+page are often found long after the page. Link texts of indexed pages are therefore updated at each
+commit, a few at a time, and completely when nothing is left to fetch. A crawl that is stopped then
+stops at once; the next run continues with the rest.
 """
 
 from __future__ import annotations

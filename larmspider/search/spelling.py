@@ -285,9 +285,9 @@ def _letters_of(word: str) -> str:
 
 
 def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
-    """Words of the dictionary one mistake away: in the first letters each possible word is looked
-    up; after them the words that begin with these are looked through, in a sixth of the time,
-    unless they are too many."""
+    """Words of the dictionary one mistake away. For a mistake in the first letters each possible
+    word is looked up. For a later mistake the words with the same first letters are compared, which
+    takes a sixth of the time, unless there are too many."""
     head, tail, letters = word[:_HEAD], word[_HEAD:], _letters_of(word)
     alike = dictionary.few_beginning_with(head, _ALIKE)
     if alike is None:

@@ -533,8 +533,8 @@ def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list
 
 
 def _section_of(heading: LexborNode) -> str:
-    """The anchor of a heading: its own id or the name of an ``a`` in it or right before it, else
-    the id of an element that begins with it; "" for none."""
+    """The anchor of a heading: its own id, or the name of an ``a`` in it or right before it. Else
+    the id of an element that begins with the heading, or ""."""
     if name := heading.id:
         return name
     first = heading.first_child

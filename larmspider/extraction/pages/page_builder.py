@@ -416,15 +416,17 @@ def one_line(text: str, limit: int) -> str:
 
 
 def regions(marked: str) -> tuple[str, list[tuple[int, int]], list[int], str]:
-    """A text without its marks; the spans of it outside of the main text, as (start, end) in order;
-    the spans of them that are tables of contents; and the text's core, if the main text is short.
+    """Divide a text with marks. Returns four things: the text without its marks; the spans outside
+    of the main text, as (start, end) in order; the numbers of the spans that are tables of
+    contents; and the text's core, if the main text is short.
 
     The main text is the text of ``main``, of ``article``, or of a single element with more than
     half of it; else all text. It is without nav, header, footer and aside (REGIONS), and without
     forms unless half of it is in forms. If fewer than `LEAST_MAIN` characters are left, and fewer
-    than `LEAST_IN_MAIN` of them in a ``main``, all is main text, and these characters are its core.
-    A table of contents counts there and is left out then. Beside less than `LEAST_IN_MAIN`
-    characters the table is main text, and the characters are the core. Labels of controls and
+    than `LEAST_IN_MAIN` of them in a ``main``, all text is main text, and these characters are its
+    core. A table of contents counts for these limits, and is left out of the main text afterwards.
+    If it leaves fewer than `LEAST_IN_MAIN` characters, the table is main text and the rest is the
+    core. Labels of controls and
     unseen text are left out, unless they are most of the page: a script shows it then.
     """
     pieces = _parted(marked)

@@ -212,10 +212,10 @@ def _instead_of_utf_8(body: bytes) -> str:
 
 
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of a body that is not UTF-8 and whose declared charset is ``charset``. A guess
-    replaces ``charset`` if 1 in 20 of the characters (1 in 5 with two bytes a character) is invalid
-    in it, or if the body is in the Windows code page for the same letters. With two bytes a
-    character, 1 in 20 suffices if the guessed charset can read all of it."""
+    """The charset of a body that is not UTF-8 and declares ``charset``. A guess replaces
+    ``charset`` if 1 in 20 characters is invalid in it, or if the body is in the Windows code page
+    for the same letters. For charsets with two bytes a character the limit is 1 in 5, or 1 in 20 if
+    the guessed charset can read the whole body."""
     start = max(0, error.start - _BEFORE)
     sample = body[start : start + SAMPLE_BYTES]
     text = _decode_as(sample, charset)

@@ -5,8 +5,9 @@ another host, or several hosts.
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
 hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. If two hosts redirect to each other, neither has moved: a page stands for another one only
-if a visit has found it since the other one redirects there (or within SAME_RUN_SECS before).
+pages. If two hosts redirect to each other, neither has moved. A page stands for a page that
+redirects to it only if a visit has found it after the redirect began (or within SAME_RUN_SECS
+before).
 """
 
 from __future__ import annotations

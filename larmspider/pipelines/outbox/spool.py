@@ -9,12 +9,13 @@
         fill/SqlReceiver/         another spool, of what `scrapy outbox --fill` sends
         retry/SqlReceiver/        and of what `scrapy outbox --retry-dead` sends
 
-An entry is its length (4 bytes, little endian) and a msgpack map: ``stamp`` and ``url``, then
-``removed`` (the reason) or the fields of a page, ``links`` and the body, which is named by its
-place in the page files (``at``: number, offset, size) where these have it. ``index`` has what an
-index needs (facts.py), if a receiver is one; a removal has ``successor``. Stamps are microseconds
-since the epoch and grow from entry to entry, also when the clock is set back: of two versions of a
-URL the one with the larger stamp counts, and (URL, stamp) names a version for ever.
+An entry is its length (4 bytes, little endian) and a msgpack map. The map has ``stamp`` and
+``url``. A removal has ``removed`` (the reason) and ``successor``. A page has its fields, ``links``
+and the body. If the page files have the body, ``at`` names its place (number, offset, size). If a
+receiver is an index, ``index`` has the facts for it (facts.py).
+
+Stamps are microseconds since the epoch and grow from entry to entry, also when the clock is set
+back. The version of a URL with the larger stamp counts, and (URL, stamp) names a version for ever.
 """
 
 from __future__ import annotations

@@ -506,8 +506,8 @@ def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it i
 
 
 def _location(part: _Message | None, url: str) -> str:
-    """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
-    the Content-Location of the parts around it; ``url`` if none of them is a URL of the web."""
+    """The URL that links in a part are relative to (RFC 2557 5). This is its Content-Location,
+    which may be relative to the parts around it; ``url`` if no part has a URL of the web."""
     if part is None:
         return url
     if not part.place:
