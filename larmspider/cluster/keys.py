@@ -29,7 +29,7 @@ _NAME = re.compile(rb":(?:(\w+):\{\d+\}|\{crawl\}:(\w+))")
 
 
 def type_of(key: bytes) -> bytes | None:
-    """The type of a key of a crawl; None if it is no such key."""
+    """The type of a key of a crawl; None if it is not a key of a crawl."""
     found = _NAME.search(key)
     return _TYPE_OF.get(found[1] or found[2]) if found else None
 

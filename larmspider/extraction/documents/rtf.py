@@ -1,4 +1,4 @@
-"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of the meanings of words.
+"""RTF (1.9.1) by our reader: a stack of groups, and a table of the meanings of words.
 
 It takes title and author, the text with lists, tables and the results of fields, HYPERLINK fields
 as links, and, each as a block after its paragraph: headers, footers, footnotes, endnotes,

@@ -146,5 +146,5 @@ def are_renamed(
 
 
 def is_gone(target: FetchRecord) -> bool:
-    """Whether the target of a redirect answered that it has no such page."""
+    """Whether the target of a redirect says that the page is gone."""
     return target.state is UrlState.FAILED and target.status in REDIRECT_GONE

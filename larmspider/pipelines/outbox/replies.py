@@ -33,7 +33,7 @@ class LongReplyError(AwayError):
 
 @contextmanager
 def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
-    """The connection is cut off when an answer is not there after so long, head and body. Raises
+    """Cut off the connection if the answer, head and body, takes more than ``seconds``. Raises
     AwayError then."""
     late, sock = threading.Event(), connection.sock  # getresponse() may drop it, and reads on
 

@@ -112,8 +112,8 @@ def _types(properties: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Address:
-    """Where OpenSearch is, and who asks it. ``name`` is the index or its alias; ``login`` is the
-    Authorization header."""
+    """The address of OpenSearch, and the account for it. ``name`` is the index or its alias;
+    ``login`` is the Authorization header."""
 
     host: str
     port: int | None

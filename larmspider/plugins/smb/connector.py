@@ -624,7 +624,7 @@ class SmbConnector:
             except (errors.Unavailable, errors.DeniedAddress) as error:
                 failed = error
                 continue
-            if at:  # the next documents need not wait for those that are away
+            if at:  # the next documents need not wait for targets that are away
                 self._remember(chosen)
             return found
         raise failed or StatusError(LEADS_NOWHERE)

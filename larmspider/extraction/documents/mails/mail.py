@@ -420,7 +420,7 @@ class _Message(Message):
     def attach(self, payload: Any) -> None:
         payload.depth, payload.around = self.depth + 1, self
         if payload.depth > MAX_NESTED:
-            why = f"it has more than {MAX_NESTED} parts in each other"
+            why = f"it has more than {MAX_NESTED} nested parts"
             raise Unread(Outcome.TOO_LARGE, why)
         super().attach(payload)
 
