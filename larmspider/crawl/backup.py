@@ -59,7 +59,7 @@ _HEAD_BYTES = 1 << 20
 """Far more than the first and the last member have."""
 _MOST_NAME = 4_096  # bytes of a member's name, as many as a path of Linux may have
 _CHUNK_BYTES = 1 << 20
-_LEVEL = 3  # of zstd, its default
+_LEVEL = 3  # zstd's default
 _TRIES_SECS, _TRY_SECS = 60.0, 0.05
 """A checkpoint comes every 5 s by default, so one of the first tries succeeds."""
 _LEFT_OUT = (

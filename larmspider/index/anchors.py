@@ -77,7 +77,7 @@ _PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
 _TEXT = _ID - _TARGET
-_MOST_TEXTS = 255  # of one target, whose number is a byte
+_MOST_TEXTS = 255  # texts of one target, as their number is a byte
 
 
 class LinkTexts(NamedTuple):

@@ -56,9 +56,9 @@ PAGES_CHARS = 12_000_000
 for all hits of a query together. In a long document phrases and the longest words choose the page.
 A million takes 1.1 ms."""
 _LEAST_LOOKED_FOR = 3  # words and phrases, in each document
-_OCCURRENCES = LEAST_OCCURRENCES  # of each word
+_OCCURRENCES = LEAST_OCCURRENCES  # occurrences of each word that are looked for
 _LOOKED_AT = 50  # places with the first letters of a word
-_FUZZY_CHARS = 20_000  # of a text: words near a fuzzy word are looked for among these characters
+_FUZZY_CHARS = 20_000  # first characters of a text that are searched for fuzzy words
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"

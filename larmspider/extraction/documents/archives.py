@@ -45,7 +45,7 @@ _OPENERS: dict[str, Any] = {
 _PIECE = 1 << 16
 _END_BYTES = (1 << 16) + 22
 """Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
-_HEAD_BYTES = 30  # of a member, before its name
+_HEAD_BYTES = 30  # bytes of a member's head before its name
 _XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"

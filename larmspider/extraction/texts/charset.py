@@ -42,8 +42,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
 _WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-_WIDE_BYTES = 16  # of UTF-16 whose characters are all ASCII
-_STRETCHES, _STRETCH_BYTES = 4, 512  # of a body called UTF-8 that are decoded
+_WIDE_BYTES = 16  # least bytes of UTF-16 whose characters are all ASCII
+_STRETCHES, _STRETCH_BYTES = 4, 512  # parts of a body called UTF-8 that are decoded
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 _CUT_OFF = "unexpected end of data"
 _LEAST_SEQUENCES = {"utf-16le": 0, "utf-16be": 0} | dict.fromkeys(
@@ -64,7 +64,7 @@ charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 """Characters that codecs of two bytes return for bytes without a character."""
 _FOREIGN_SAMPLE = 4_096  # bytes, in 0.05 ms
-_FOREIGN_BYTES = 12  # of different words, at least
+_FOREIGN_BYTES = 12  # least bytes of different foreign words
 _ASCII_BYTES = bytes(range(128))
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
 _CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")

@@ -21,13 +21,13 @@ from larmspider.items import Page
 Pairs = frozenset[int]
 LEAST_PAIRS = 3
 """Fewer pairs say nothing: two pages may share them by chance."""
-_MOST_KEPT = 0.05  # of the page's own pairs; so a page in a new design is still this page
-_LEAST_SHARED = 0.5  # of the error page's pairs; by chance the made-up URLs share a few more
-_MOST_ALIKE = 0.2  # of the pairs of two answers that say another thing
-_MOST_LEFT = 1 / 3  # of a page's pairs; a page that has more of them left was edited
-_LEAST_OTHERS = 1  # lost pages of a host that say the same, beside the page itself
-_KEPT_WORDS = 400  # of an answer to a made-up URL: 25 KB of memory for a host
-_MOST_WORDS = 20_000  # of a page: 10 ms
+_MOST_KEPT = 0.05  # share of its own pairs; with more it is still this page, in a new design
+_LEAST_SHARED = 0.5  # share of the error page's pairs; made-up URLs share some pairs by chance
+_MOST_ALIKE = 0.2  # share of pairs that two different answers have in common, at most
+_MOST_LEFT = 1 / 3  # share of its pairs that a lost page has left; with more it was edited
+_LEAST_OTHERS = 1  # other lost pages of the host with the same new pairs, at least
+_KEPT_WORDS = 400  # first words of an answer to a made-up URL: 25 KB of memory for a host
+_MOST_WORDS = 20_000  # first words of a page that are compared: 10 ms
 
 
 class Likeness(NamedTuple):

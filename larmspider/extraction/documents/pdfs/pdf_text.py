@@ -48,7 +48,7 @@ _SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
 _TIGHT, _WORD = re.compile(r"(?i)\bg?roff\b"), re.compile(r"[^\W\d_]{8,}")
 """PDFium takes some gaps of groff, which writes no spaces, for none. Looked at are words of this
 length, which may be two."""
-_SPACE = 0.2  # of the font's size: the least gap between words; letters have at most 0.15
+_SPACE = 0.2  # least gap between words, in font sizes; gaps between letters have at most 0.15
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
 """Letters after a letter, except Chinese and similar letters, which are drawn one by one."""
 _ACCENTS = dict(
