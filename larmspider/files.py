@@ -33,7 +33,7 @@ _FULL_BYTES = 1 << 20
 
 
 def lock(path: Path) -> IO[str]:
-    """The lock file, made if need be, and locked until it is closed; a killed process frees it.
+    """The lock file, made if missing, and locked until it is closed; a killed process frees it.
 
     Raises BlockingIOError if another process holds the lock, OSError if there can be none.
     """

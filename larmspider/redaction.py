@@ -68,7 +68,7 @@ _secrets: set[str] = set()
 _patterns: list[re.Pattern[str] | None] = [None, None]
 """Patterns of all secrets, and of the secrets that are masked in the log."""
 _logged: set[str] = set()
-"""How the latter may be written."""
+"""All ways to write a secret that is masked in the log."""
 
 
 def keep_secret(*values: str, user: str = "") -> None:

@@ -43,7 +43,7 @@ LARM_DIR = "crawl"
 LARM_PUSH = False
 
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
-# read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
+# read, 0770 lets it also run `larmspider serve` and other commands. Empty: by the umask; 0700 if
 # `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
 LARM_DIR_MODE = ""
 
@@ -59,7 +59,7 @@ LARM_RESUME = ""
 # Revisit pages of an ended crawl (docs/refresh.md): `due`: the pages that are due now, then end;
 # `watch`: pages as they become due, without end; `all`: every page once; a regular expression as
 # for `LARM_RESTRICT`: pages whose URL matches, once; `index`: nothing is fetched, the search index
-# is rebuilt from the page files (`scrapy reindex`). Spider argument `refresh`.
+# is rebuilt from the page files (`larmspider reindex`). Spider argument `refresh`.
 LARM_REFRESH = ""
 
 # Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Unused visits are kept for
@@ -70,8 +70,8 @@ LARM_REFRESH_PER_DAY = 0
 LARM_REFRESH_ORDER = "value"
 
 # A name for this worker's run of `refresh=all`, or of a pattern. Workers with the same name are one
-# run, and a worker that joins after its end starts no other run. `scrapy workers` makes up a name
-# for each start; set it for workers that you start one by one.
+# run, and a worker that joins after its end starts no other run. `larmspider workers` makes up a
+# name for each start; set it for workers that you start one by one.
 LARM_REFRESH_RUN = ""
 
 # --- Many workers -------------------------------------------------------------------------------
@@ -123,8 +123,8 @@ USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
 # Obey robots.txt.
 ROBOTSTXT_OBEY = True
 
-# Requests in flight in all, by each worker. Spider argument `threads`; `scrapy control threads N`
-# changes it while the crawl runs, as it does connections and delays of a host.
+# Requests in flight in all, by each worker. Spider argument `threads`; `larmspider control threads
+# N` changes it while the crawl runs, as it does connections and delays of a host.
 CONCURRENT_REQUESTS = 16
 
 # Requests in flight to one host.
@@ -287,7 +287,7 @@ LARM_EXTRACTION_BYTES = 1 << 30
 # own thread. The process takes some 40 MB and has at most 32 pages; the crawl itself extracts
 # further ones. `auto`: on machines with two cores or more, once the crawl's thread has been busy
 # for half of the time over 200 pages; a polite crawl of few hosts never is. `on`: from the first
-# page; `off`: never. `scrapy workers` with more than one worker for two cores turns `auto` to
+# page; `off`: never. `larmspider workers` with more than one worker for two cores turns `auto` to
 # `off`.
 LARM_EXTRACTION_BESIDE = "auto"
 
@@ -592,7 +592,7 @@ LARM_LINK_LOG = "distinct"
 # The size of a page file, at most.
 LARM_PAGEFILE_BYTES = 50_000_000
 
-# How many old versions of a page `scrapy compact` keeps.
+# How many old versions of a page `larmspider compact` keeps.
 LARM_VERSIONS = 0
 
 # `zstd`: new page files, `store.log` and `links.log` are compressed, as `links.log.zst`
@@ -648,7 +648,7 @@ REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 LARM_OUTBOX_BYTES = 10_000_000_000
 
 # A crawl that ends waits for receivers as long as they take pages, and this number of seconds for a
-# receiver that takes none. The next run sends the rest, or `scrapy outbox --send`.
+# receiver that takes none. The next run sends the rest, or `larmspider outbox --send`.
 LARM_OUTBOX_END_SECS = 30.0
 
 # The database of `SqlReceiver`: `postgresql://user:password@host/name` or `sqlite:pages.db`. It may
@@ -785,7 +785,7 @@ LARM_SEARCH_COLOUR = ""
 # English.
 LARM_SEARCH_LANGUAGE = ""
 
-# The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
+# The names of crawls that `larmspider serve DIR DIR` searches together, by directory, as
 # {"/srv/crawl-hr": "Staff"} (docs/rights.md#several-crawls-in-one-search). Other crawls have
 # the names of their directories.
 LARM_COLLECTIONS: dict[str, str] = {}

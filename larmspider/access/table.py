@@ -9,8 +9,8 @@ table changes, and no document is indexed again.
     table.slot_of("file:///srv/hr/a.odt")          # 16; None: the document has no list
     table.flush()                                  # durable, and seen by readers
 
-Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096, and the index has the
-numbers of the blocks as terms, too (`terms_of`): a few terms stand for many slots.
+Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096. The index also has
+the numbers of the blocks as terms (`terms_of`), so a few terms stand for many slots.
 
 The file is a log, and readers continue where they were (`AccessTable.refresh`). A record has its
 length, its checksum and a msgpack list of changes:

@@ -8,10 +8,10 @@
     5. the log is dropped, and the inboxes that it has filled are marked; this worker's inboxes that
     were marked since are read
 
-1, 2, 3 and 5 are a round trip each (5 two if mail has come), and each may be done twice: steps have
-numbers, and a partition keeps the last number of each worker. If a worker dies between 1 and 5, its
-successor applies its log, and so does the worker itself when it comes back. A worker whose epoch
-has ended can no longer do 1, nor 3 in a partition that has a new owner.
+Steps 1, 2, 3 and 5 take one round trip each; step 5 takes two if mail has come. A step may be done
+twice: steps have numbers, and a partition keeps the last number of each worker. If a worker dies
+between 1 and 5, its successor applies the log. The worker does the same if it comes back first. A
+worker whose epoch has ended cannot do step 1, or step 3 in a partition that has a new owner.
 
 Redis may come back without its last second (it was killed, or a lagging replica took over), before
 any of these commands. If Redis lost the commit, a step answers FORGOTTEN, and the commit restarts

@@ -56,7 +56,7 @@ class Keys:
         return int.from_bytes(key[:4], "big") * self.partitions >> 32
 
     def first_key(self, partition: int) -> bytes:
-        """The smallest URL key of a partition; behind the last partition, a key above all keys."""
+        """The smallest URL key of a partition; after the last partition, a key above all keys."""
         start = -(-(partition << 32) // self.partitions)
         return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
 

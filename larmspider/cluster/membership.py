@@ -38,7 +38,7 @@ KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
-"""Names behind ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
+"""Names after ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
 also get the commit record of a worker."""
 PARTITIONS = 4_096
 """Partitions of a new crawl, if LARM_BLOCKS is 0."""

@@ -365,7 +365,7 @@ class Rebuild:
                 return
 
     def _make_commits(self, report: Report, stale: dict[str, list[Outdated]]) -> None:
-        """Each worker goes on from the last commit on its disk."""
+        """Each worker continues from the last commit on its disk."""
         (answer,) = self._link.run([("HGETALL", self._brought)])
         totals = self._keys.crawl("totals")
         commands: list[Command] = []

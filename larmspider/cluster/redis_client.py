@@ -314,7 +314,7 @@ class RedisLink:
             )
 
     def info(self, *sections: str) -> dict[str, Any]:
-        """These sections of INFO. Raises what UNREACHABLE lists."""
+        """Read these sections of INFO. Raises the errors that UNREACHABLE lists."""
         return dict(self.client.info(*sections))
 
     def _config(self, *names: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ TICK_SECS = 0.1
 CLOSE_SECS = 10.0
 """How long the end of a worker waits for Redis; uncommitted pages are fetched again."""
 END_LOOK_SECS = 0.5
-"""Seconds between two looks whether the crawl is at its end, once this worker is quiescent."""
+"""Seconds between two checks for the end of the crawl, once this worker has nothing to do."""
 BUDGET_LOOK_SECS = 1.0
 FACTOR = "factor"
 """A field of the overrides in Redis. It is not a host: hosts have a port."""
@@ -141,7 +141,7 @@ class ClusterWorker:
         self.fenced = False
         self.start_urls = StartUrls(own_client, crawler)
         self.ended = False
-        """The crawl is at its end, for all workers."""
+        """Whether the crawl has ended for all workers."""
         self._engine_was_idle = False
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
         self._commit_wanted = False  # the end needs a commit, of changes or of forwarded URLs

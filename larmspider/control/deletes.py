@@ -98,7 +98,8 @@ class Waits:
 
 
 def what_waits(frontier: _Frontier | None, now: float, samples: int = 0) -> Waits:
-    """All lists. Pages of dead hosts are in no other list; ``samples`` is their number a host."""
+    """All lists. Pages of dead hosts are in no other list. ``samples``: URLs to read
+    for each dead host."""
     if frontier is None:
         return Waits({})
     dead = silent_hosts(frontier, now)

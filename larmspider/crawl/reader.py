@@ -397,7 +397,7 @@ _ENDLESS = 1 << 62
 class WorkerDirectory(CrawlDir):
     """One worker's part of a crawl, up to its last checkpoint.
 
-    Lines behind the committed positions do not count: the worker that wrote them may have died, and
+    Lines after the committed positions do not count: the worker that wrote them may have died, and
     another one has fetched these pages again. They are deleted when the worker comes back.
     """
 
@@ -478,7 +478,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Exact forms of pages behind the last checkpoint; the search index may have them."""
+        """Exact forms of pages after the last checkpoint; the search index may have them."""
         log = self.path / "store.log"
         size = stored_size(log, missing=0)
         end = self._end("store.log", size)

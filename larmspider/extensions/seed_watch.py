@@ -54,7 +54,7 @@ def is_status(kind: str) -> bool:
 
 class SeedWatchExtension:
     """Looks once a second until each seed has its answer, or has been named. ``patience`` in
-    seconds; 0: the crawl goes on trying."""
+    seconds; 0: the crawl keeps trying."""
 
     def __init__(self, crawler: Crawler, seeds: list[str], patience: float) -> None:
         self.crawler, self.patience = crawler, patience

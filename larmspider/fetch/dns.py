@@ -342,7 +342,7 @@ def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
 
     ``proxy``: "" or None for none. Raises BadUrl for a text that is not a proxy.
     """
-    end = url.find("/", 8)  # behind http:// and https://, so behind the authority
+    end = url.find("/", 8)  # after http:// and https://, so after the authority
     prefix = url if end < 0 else url[:end]
     if len(prefix) > _LONGEST_REMEMBERED:
         return _of_prefix.__wrapped__(prefix, proxy)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 PART = 10_000
-"""Entries of a folder in one list; the next part begins behind them."""
+"""Entries of a folder in one list; the next part begins after them."""
 LARGEST = 5_000_000
 """Entries of a folder that are listed at all, by name; and names of large folders that are kept
 between two parts, of all folders together."""

@@ -261,7 +261,7 @@ class Transfer:
         self.blobs = blobs
         self.blob: Blob | None = None
         self.memory_bytes = math.inf
-        """Where a body is larger it goes to a file."""
+        """Most bytes of a body in memory. A larger body goes to a file."""
         self.on_head, self.on_bytes = on_head, on_bytes
         self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)

@@ -284,7 +284,7 @@ class Frontier(FrontierState):
         )
 
     def on_resolved(self, name: str, address: str) -> None:
-        """The look-up that AddressBook.address_of() began is over: hosts of that name go on."""
+        """AddressBook has looked a name up: hosts with this name may be fetched from again."""
         for host in self.resolving.pop(name, ()):
             host.resolving = False
             if host.group is not None:

@@ -1,12 +1,12 @@
-"""Which pages of an index a reader may see.
+"""Limits a reader to the pages of an index that this reader may see.
 
     access = Access(restricted=("*.hr.example", FILES), allowed=("wiki.hr.example",))
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
 A page is seen if its host is, and if its access list, where it has one, admits the reader
-(access/table.py). Every question of a reader to an index goes through `Limited`, which leaves out
-the hidden pages inside Tantivy: from hits and counts, from the words of suggestions, and from the
-number of pages with a word. Tantivy's own scores count all pages. Queries of such a reader
+(access/table.py). Every query of a reader goes through `Limited`, which leaves out hidden pages
+inside Tantivy. They are missing in hits, in counts, in the words of suggestions, and in the number
+of pages with a word. Tantivy's own scores count all pages. Queries of such a reader
 therefore weigh words by the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 

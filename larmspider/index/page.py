@@ -78,7 +78,7 @@ class IndexedPage:
 
     @property
     def compared(self) -> str:
-        """The text for the likeness: the main text, behind it the table of contents."""
+        """The text for the likeness: the main text, after it the table of contents."""
         return self.body if self.contents is None else f"{self.body} {self.contents}"
 
     @property

@@ -78,8 +78,8 @@ _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
 _MAX_PACKS = 64  # queued before `add` waits for a commit
 _PACK_CHARS = 500_000  # characters: fewer long documents are handed over together, or queued
-_ROUND = 500  # pages between two looks at whether it is enough,
-_REFRESH_COMMIT = 10_000  # and between two commits, at most
+_ROUND = 500  # pages between two checks whether to stop
+_REFRESH_COMMIT = 10_000  # most pages between two commits
 _MERGED = 8  # segments of one size that Tantivy merges into one, without the replaced pages
 _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # a merge pays if 1 in 8 pages was replaced
@@ -338,7 +338,7 @@ class IndexWriter:
 
     @property
     def waiting(self) -> int:
-        """Pages that wait for a commit, also behind `close`."""
+        """Pages that wait for a commit, also after `close`."""
         return len(self._waiting)
 
     def count(self) -> int:

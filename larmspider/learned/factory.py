@@ -49,7 +49,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 REFRESH_WORDS = (DUE, WATCH, ALL)
 """LARM_REFRESH, except for patterns."""
 INDEX = "index"
-"""The word for which no crawl runs (commands/reindex.py)."""
+"""The word that rebuilds the index without a crawl (commands/reindex.py)."""
 REFRESH_ORDERS = ("value",)
 """LARM_REFRESH_ORDER."""
 

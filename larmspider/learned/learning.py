@@ -86,7 +86,7 @@ class LearningFrontier(Frontier):
     sources: Sources
     """Sitemaps and feeds."""
     gate: DeleteGate
-    """Stands before every removal of a page that is gone."""
+    """Decides on every removal of a page that is gone."""
     refresh: Revisiting
     """Decides which pages are visited again, and when."""
     scripts: ScriptWatch

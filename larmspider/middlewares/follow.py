@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 _MARK = "#requisite"
 """Follows the exact form of a requisite: its URL may become known as a page's URL, too."""
 _OURS = AcknowledgeMiddleware | CopiesMiddleware
-"""They look at no Request."""
+"""Middlewares that ignore Requests."""
 
 
 class FollowMiddleware:
     """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
     last.
 
-    Links that are not http, https or file URLs are left out, should no filter stand before.
+    Links that are not http, https or file URLs are left out, even if no filter runs before.
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:

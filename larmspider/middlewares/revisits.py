@@ -5,9 +5,9 @@
     noindex, which is new                        Removed, then the Page
     404, a redirect, a login form, a 503, ...    Kept, until deletes.py calls it gone: Removed
 
-A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
-changed page are followed like any page's, and no links of an error page or a login. A page may
-be fetched a second time at once, to learn which words change with each fetch, and to find out
+This spider middleware runs after the filters and before FollowMiddleware. The links of a changed
+page are therefore followed as those on any page, and no links of an error page or a login. A page
+may be fetched a second time at once, to learn which words change with each fetch, and to find out
 whether a 304 is true.
 """
 
@@ -77,7 +77,7 @@ _WORDS = frozenset(map(str, Observation))
 NAMED = 3
 """The end of a run names at most 3 pages that left, and 3 that came."""
 NEXT_MINUTE_SECS = 61.0
-"""Seconds until the second look at a page that has a clock without seconds."""
+"""Seconds until the second fetch of a page that has a clock without seconds."""
 FRESH_SECS = 2 * DAY
 """How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3

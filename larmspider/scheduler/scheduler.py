@@ -91,9 +91,9 @@ class FrontierScheduler:
     """
 
     files = ("frontier", "deletes-*.json")
-    """In LARM_DIR."""
+    """Files in LARM_DIR."""
     sources: SourceFetch
-    """From open() on, as the following ones."""
+    """Set by open(), as are the following attributes."""
     logins: LoginFetch
     _own: Mapping[FetchKind, OwnFetches]
     _probes: Probes
@@ -112,7 +112,7 @@ class FrontierScheduler:
         self.checkpointing = asyncio.Lock()
         """Held while a checkpoint is taken: there is one at a time."""
         self.opened = False
-        """Whether the stores are."""
+        """Whether the stores are open."""
         self.searching = False
         """Whether URLs to queue are still looked for, without which the crawl does not end."""
         self.worker: ClusterWorker | None = None

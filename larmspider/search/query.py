@@ -263,7 +263,7 @@ def day_of(value: str) -> datetime | None:
 
 
 def _with_operators(typed: list[Clause]) -> list[Clause]:
-    """The clauses that `OPERATORS` join. An operator needs a clause behind it, OR and AND also one
+    """The clauses that `OPERATORS` join. An operator needs a clause after it, OR and AND also one
     before. NOT between words in capitals is a word: IS NOT NULL."""
     found, pending = list[Clause](), ""
     for number, clause in enumerate(typed):

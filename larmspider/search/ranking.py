@@ -94,9 +94,9 @@ SALIENT_WORDS = 20
 """Words of a page that the search for similar pages uses."""
 _LOOKED_UP = 200  # the most frequent words of a page, from which the salient ones are chosen
 _SHORTEST = 3  # letters
-_TOO_OFTEN = 0.5  # share of the pages; a word on more says nothing,
+_TOO_OFTEN = 0.5  # share of the pages; a word on more pages says nothing
+_FEW_PAGES = 50  # in an index with fewer pages no word is on too many
 _REMEMBERED = 10_000  # words whose IDF was looked up
-_FEW_PAGES = 50  # unless the index has fewer pages than this
 
 Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""

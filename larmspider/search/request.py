@@ -5,7 +5,7 @@
     query.clauses     # each with its synonyms, related words and other spellings
     query.words       # the plain words, each with whether it matters: "how" and "to" do not
 
-Code behind the parser does not read the typed text again, except to show it.
+Code after the parser does not read the typed text again, except to show it.
 """
 
 from __future__ import annotations

@@ -72,10 +72,10 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.search.why import Examined
 
 NEXT_TO_NOTHING = 1
-"""Pages with all words that matter, up to which a better query is looked for (0 for a name of
-several words, which hardly any page has by chance);"""
+"""A better query is looked for if no more pages than this have all words that matter (0 pages for
+a name of several words, which hardly any page has by chance)."""
 BETTER = 2
-"""a better query finds twice the number."""
+"""A better query finds at least twice the number of pages."""
 SPARE = 10
 """Matches that are read beyond the wanted number, as some are copies."""
 CHUNK = 100

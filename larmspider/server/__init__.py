@@ -14,7 +14,7 @@
     people/    users, roles, tokens, groups
     runs/      manager.py: which crawl runs now, which waits, what is due; loop.py tells it to tick
                process.py, nodes.py: a crawl as a process, or as jobs of scrapyd nodes
-               watch.py: what waits for a person, shown and told once
+               watch.py: conditions that need a person, and their notices
     api/       /api/v1/, described by openapi.py from one table of operations; push; the client
     app.py     the web application over web/; pages.py, actions.py, form.py: its own pages
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 REMAIN_SECS = 60.0
-"""A crawl takes 2 s to start."""
+"""Seconds that an idle crawl waits for more documents, as a start takes 2 s."""
 LOOK_SECS = 0.2
 REASON = "removed by its sender"
 _FACTS = "larm_pushed_facts"  # Request.meta

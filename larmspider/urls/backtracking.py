@@ -32,7 +32,7 @@ LONGEST_MATCH_SECS = 0.5
 CPU_SECS = 1.5
 """CPU seconds for all strings; after that only the slowest string is tried in greater lengths."""
 WALL_SECS = 20
-"""Where the child gets no CPU, or CPU time cannot be limited."""
+"""Seconds by the clock, if the child gets no CPU or its CPU time cannot be limited."""
 
 _COMMON_PREFIXES = ("", "http://h/", "http://docs.example/library/")
 _COMMON_UNITS = ("a", "1", "/", "a/", "-", ".", "&a=1", "%20")
@@ -117,7 +117,7 @@ class _Reader:
         self._groups: dict[int, str] = {}
 
     def read(self, tree: Iterable[tuple[Any, Any]], before: str) -> str:
-        """A text for ``tree``, which stands behind the text ``before``."""
+        """A text for ``tree``, which follows the text ``before``."""
         text = ""
         for kind, value in tree:
             text += self._node(str(kind), value, before + text)

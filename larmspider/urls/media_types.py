@@ -207,7 +207,7 @@ TAGGED = frozenset(
 )
 """Pictures, sound and films whose tags are read (documents/tags.py). They stay closed."""
 _OFTEN_SOURCE = frozenset({"video/mp2t", "video/vnd.dlna.mpeg-tts"})
-"""Servers send source code in TypeScript (.ts) so."""
+"""Types under which servers send source code in TypeScript (.ts)."""
 
 PAGE_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -219,7 +219,7 @@ DOWNLOADS = frozenset(
     for family in ("application", "binary")
     for name in ("octet-stream", "force-download", "x-download", "download")
 )
-"""They say that a browser is to save the body, and nothing about it."""
+"""Types that only tell a browser to save the body."""
 NO_TYPES = DOWNLOADS | {"unknown/unknown", "application/unknown", "*/*", "content/unknown"}
 
 

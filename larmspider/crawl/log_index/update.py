@@ -3,7 +3,7 @@
     Update(Path("crawl"), {"links.log": 81_264, ...}, "2026-01-31T12:00:00Z", exact).run()
     Update(Path("crawl"), {"atlas-1/links.log": 7_200, "atlas-2/links.log": ...}, ...).run()
 
-Lines behind ``ends`` may be dropped after a crash, so they are not read. If a log is not last
+Lines after ``ends`` may be dropped after a crash, so they are not read. If a log is not last
 time's (a crawl that started over, a log cut short), the index restarts from nothing: a checksum
 of the bytes before the position tells. Each batch of lines is one transaction; a killed update
 continues from the last one.

@@ -127,7 +127,7 @@ def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
 
 @contextmanager
 def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisReader | None, str]]:
-    """The Redis of REDIS_URL, or the private one, which is started if need be."""
+    """The Redis of REDIS_URL, or the private one, which is started if it does not run."""
     root, folder = found.path, found.path / REDIS_DIR
     manifest = read_or_copy(root).manifest or {}
     runs = (folder / REDIS_SOCKET).exists() or is_locked(folder / LOCK)

@@ -5,7 +5,7 @@ It reads Exif (ImageDescription, Artist, Copyright, XPTitle and the like, UserCo
 AVIF, texts of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comment,
 lyrics and copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor
 sound are decoded.
-Left out are raw pictures of cameras, Photoshop, AVI and Matroska, and tags behind the pixels
+Left out are raw pictures of cameras, Photoshop, AVI and Matroska, and tags after the pixels
 of a PNG. A file without such a tag has no text, and stays ``binary``.
 """
 

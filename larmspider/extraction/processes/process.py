@@ -234,7 +234,7 @@ class Readers:
         places = places or min(2, cores())
         self.sharing = Sharing()
         self.hold: Callable[[str, bool], None] = lambda _host, _held: None
-        """As in Backlog."""
+        """Called to hold a host or let it go, as in Backlog."""
         self.backlog = Backlog(room, lambda host, held: self.hold(host, held))
         self.pages = ReaderPool(
             lambda: ExtractionProcess(page_secs, page_bytes, fields=fields),

@@ -61,7 +61,7 @@ _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
 _KOREAN = "ko"
 _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
-_HANGUL_SHARE = 0.3  # of the letters: the rest may be names and code
+_HANGUL_SHARE = 0.3  # least share of the letters: the rest may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 _PROGRAM = (
     "from larmspider.extraction.processes.helper_child import guess_languages;"

@@ -54,7 +54,7 @@ A page that passes the stores after their positions were taken is cut off by rec
 must not be in this commit; a page that is in the positions must be, or it is stored twice.
 
 Batches. Operations take sequences, so that a backend behind a network pays one round trip for a
-page of 140 links. Costs (embedded backend, one operation of a batch) stand at each method. All
+page of 140 links. Each method names its cost (embedded backend, one operation of a batch). All
 methods except commit() are called from one thread. Times are seconds since the epoch.
 """
 
@@ -239,7 +239,7 @@ class Backend(ABC):
 
     @abstractmethod
     def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
-        """Key and record of at most ``limit`` URLs, in the order of their keys, behind ``after``.
+        """Key and record of at most ``limit`` URLs, in the order of their keys, after ``after``.
         The record is None for a URL without a final state. As of the last commit; 6 us each."""
 
     @abstractmethod

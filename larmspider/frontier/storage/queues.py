@@ -5,7 +5,7 @@
     packed = queues.lease("wiki:80", place)
 
 A host's queue has two runs: READY, in order of priority and age, and DELAYED, in order of earliest
-time, with the held URLs behind it. A host with 100,000 queued URLs has some 60 of them in memory,
+time, with the held URLs after it. A host with 100,000 queued URLs has some 60 of them in memory,
 and all URLs that were added since the last commit, because these are not on disk yet.
 """
 
@@ -164,7 +164,7 @@ class HostQueues:
         self.serial = 0
 
     def ready_place(self, host: str, priority: int) -> bytes:
-        """A new place behind all places of its host with this priority."""
+        """A new place after all places of its host with this priority."""
         self.serial += 1
         return records.ready_key(host, priority, self.serial)
 

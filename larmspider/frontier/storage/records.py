@@ -108,7 +108,7 @@ def held_prefix(host: str, group: int) -> bytes:
 
 
 def held_key(host: str, group: int, serial: int) -> bytes:
-    """A queue place behind all delayed_key() of its host, by group (0 to 2**47 - 1)."""
+    """A queue place after all delayed_key() of its host, by group (0 to 2**47 - 1)."""
     return held_prefix(host, group) + serial.to_bytes(6, "big")
 
 
@@ -589,7 +589,7 @@ def unpack_counts(data: bytes) -> Counts:
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
-    """Names and positions of the stores, each behind its length."""
+    """Names and positions of the stores, each after its length."""
     parts = (part for name in sorted(positions) for part in (_bytes_of(name), positions[name]))
     return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
 

@@ -142,7 +142,7 @@ class Canaries:
         return [*islice(found, MAX_SEARCHED)]
 
     def _pages_of(self, host: str) -> Iterator[list[tuple[bytes, FetchRecord]]]:
-        """The pages of a host, some hundred at a time. Redirects are no pages."""
+        """The pages of a host, some hundred at a time, without redirects."""
         after = prefix = host_prefix(host)[:4]
         while rows := self._notes.backend.visits(after, 500):
             after = rows[-1][0]

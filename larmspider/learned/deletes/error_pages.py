@@ -2,11 +2,12 @@
 
     errors.looks_like("wiki:80", page, before)     # SOFT_404, LOGIN, None: a page; WAIT: ask first
 
-Before a changed page is believed, the crawl fetches a made-up URL of the host, once a run. The
-answer is the host's error page or its login, wherever it comes again. The check also catches error
-pages that differ at each answer: they share words with the made-up URL's answers and none with the
-stored page. A server that answers 404 for the made-up URL may still have a fault in place of pages:
-a page that has lost its words is fetched once more, and compared with other lost pages of its host.
+Before a changed page is believed, the crawl fetches a made-up URL of the host, once a run. Other
+URLs with the same answer are the host's error page or login. The check also catches error pages
+that differ at each answer: they share words with the made-up URL's answers and none with the stored
+page. A server that answers 404 for made-up URLs may still send a fault message in place of a page.
+A page that has lost its words is therefore fetched once more, and compared with other lost pages of
+its host.
 """
 
 from __future__ import annotations

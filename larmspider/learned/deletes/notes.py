@@ -32,7 +32,7 @@ CLOCK = "clock"
 SITEMAP = "sitemap"
 """``Notice.what``: a sitemap stops naming pages that are there."""
 UNDECIDED_SECS = 7 * DAY
-"""A page that stays is listed if visits do not find it as stored for longer."""
+"""An undecided page is listed after this time."""
 UNCONFIRMED_SECS = 30 * DAY
 """The same for a page that only waits for its next visits."""
 WHOLE_HOST = b""

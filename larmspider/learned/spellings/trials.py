@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_LOOKS = 5
 """Repeated fetches of a pair's URLs: alternating words may be equal by chance."""
 _LOOKED_THROUGH = 500
-"""The search for a merged URL that may go on trial looks at this number of URLs."""
+"""Merged URLs that are searched for one that may go on trial."""
 
 
 @dataclass(frozen=True, slots=True)

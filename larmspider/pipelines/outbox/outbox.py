@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECS = 0.2
 _AGAIN_SECS = 5.0
-"""After a sender ended the next one begins."""
+"""Seconds until a sender that ended is started again."""
 _STOP_SECS = 5.0
 """A crawl that stops waits 5 s for receivers, and a sender for its batch."""
 _TELL_SECS = 10.0
@@ -385,7 +385,7 @@ class Outbox:
             self.crawler.stats.set_value(key.format(receiver=name), max(0, number))
 
     def _hold(self) -> None:
-        """Let the crawl wait while the outbox is full, and go on when a tenth of it is free."""
+        """Let the crawl wait while the outbox is full, and continue when a tenth of it is free."""
         waiting = self.waiting_bytes
         if waiting < (0.9 if self._held else 1) * self.max_bytes:
             held = ""

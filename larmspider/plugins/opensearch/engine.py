@@ -83,7 +83,7 @@ KNOWN_MAJORS: Mapping[str, frozenset[int]] = {
     "opensearch": frozenset({2, 3}),
     "elasticsearch": frozenset({7, 8, 9}),
 }
-_BYTES = 64_000_000  # of an answer with pages
+_BYTES = 64_000_000  # most bytes of an answer with pages
 _PAGES = 32  # that are read together
 _TERMS = 500  # that are counted together
 _FEW_WORDS = 20  # that are looked up with their stems
@@ -92,11 +92,11 @@ _AT_ONCE_SECS = 1.0
 """A kept connection that fails within this time was closed by the server before."""
 _SHARDS = 1_000  # values of a facet that each shard counts
 _COUNTED_FIELDS = (*EXACT_WEIGHTS, "signs", "labels")
-_LIKE_CHARS = 20_000  # of a page, as in ranking.py
+_LIKE_CHARS = 20_000  # first characters of a page that count, as in ranking.py
 _TONGUES = (*STEMMERS_OF, *COMPOUNDING, "he")  # that Stems looks for
 _MAJOR = re.compile(r"(\d{1,4})\.")
 _TOO_MANY = ("too_many", "max_clause_count", "maxClauseCount")
-_NANOSECONDS = 1_000_000  # of a millisecond
+_NANOSECONDS = 1_000_000  # in a millisecond
 
 
 def searcher_of(crawls: Sequence[Path], settings: Settings, facets: Sequence[str] = ()) -> Searcher:

@@ -22,7 +22,7 @@ _HEAD_BYTES = 1 << 16
 
 class Member(NamedTuple):
     """A member of a WARC file. ``fault``: why it cannot be read. ``head``: fields of the record,
-    with names in lower case; ``block``: the first bytes behind them."""
+    with names in lower case; ``block``: the first bytes after them."""
 
     at: int
     size: int

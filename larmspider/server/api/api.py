@@ -80,12 +80,12 @@ class Server:
     opened: Callable[[], Awaitable[str]] | None = None
     """Called once the first token is made; returns the address to which it led, or ""."""
     ports: list[int] = field(default_factory=list)
-    """Ports of this server, which no look fetches from."""
+    """Ports of this server, to which a preview sends no request."""
     searches: Rate = field(default_factory=Rate)
 
     @property
     def waits(self) -> list[Notice]:
-        """Notices of the last look, as the first page lists them."""
+        """Notices of the last Watch.look(), as the first page lists them."""
         return [] if self.watch is None else list(self.watch.waits.values())
 
     @property
@@ -117,7 +117,7 @@ class Call:
     body: Any = None
     search: Callable[[Reader, str], Awaitable[dict[str, Any]]] | None = None
     request: web.Request | None = None
-    """For operations that read the body themselves."""
+    """The request, for operations that read its body themselves."""
     ask: Ask | None = None
 
     @property

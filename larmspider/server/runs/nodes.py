@@ -39,7 +39,7 @@ PROJECT, SPIDER = "larmspider", "intranet"
 POLL_SECS = 5.0
 TIMEOUT_SECS = 20.0
 LOG_EVERY = 6
-"""Looks between two copies of the jobs' logs."""
+"""Checks of the jobs between two copies of their logs."""
 LOG_BYTES = 65_536
 """The end of a job's log that is kept."""
 _MAX_ANSWER = 10_000_000

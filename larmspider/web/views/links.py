@@ -30,7 +30,7 @@ AGAIN_SECS = "2"
 SEARCH_SECS = 5.0
 """Time to search all links for links that are not URLs, so that the page does not wait longer."""
 FAULTS_SECS = 5.0
-"""After this time they are searched again, in the background."""
+"""Seconds after which the links are searched again, in the background."""
 Rows = Sequence[tuple[int, bytes, int]]
 """Rows of LogIndex.broken()."""
 

@@ -223,7 +223,7 @@ def search(request: WebRequest) -> WebResponse:
 
 
 def _listed(asked: Asked, results: Results) -> int:
-    """How many pages the hits are of."""
+    """The number of pages to which the hits belong."""
     return (asked.newest and results.total_all) or results.total
 
 

@@ -71,7 +71,7 @@ def _content(data: bytes) -> bytes:
     if oid != _SIGNED or kind.tag != _OID:
         raise Unread(Outcome.NO_READER, "it is neither signed nor encrypted")
     fields = _inside(data, _inside(data, signed)[0])
-    about = _inside(data, fields[2])  # behind the version and the algorithms
+    about = _inside(data, fields[2])  # after the version and the algorithms
     if len(about) < 2:
         raise Unread(Outcome.NO_TEXT, "it has a signature alone")
     return b"".join(_octets(data, _inside(data, about[1])[0], _DEEP))
