@@ -159,7 +159,10 @@ class Client:
         """Check version, mapping and stemmer, every `CHECK_SECS`."""
         if time.monotonic() < self._good_until:
             return
-        version = as_object(as_object(self._ask("GET", "/").body).get("version"))
+        answer = self._ask("GET", "/")
+        version = as_object(as_object(answer.body).get("version"))
+        if answer.status != 200 or not version:
+            raise SearchRefusedError(self._told(f"is not OpenSearch: GET / gave {answer.error}"))
         kind = str(version.get("distribution", "elasticsearch"))
         number = str(version.get("number", ""))
         major = _MAJOR.match(number)
