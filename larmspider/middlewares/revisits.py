@@ -73,6 +73,11 @@ BODY_DIGEST = 20
 _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
 _LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2", "adfs", "cas"})
 """Names in the paths of logins, without hyphens."""
+_ERRORS = frozenset(
+    {"error", "errors", "errorpage", "error404", "404", "notfound", "pagenotfound", "filenotfound"}
+    | {"pagenotfounderror", "fehler", "fehlerseite"}
+)
+"""Last names in the paths of error pages, without hyphens and extension."""
 _WORDS = frozenset(map(str, Observation))
 NAMED = 3
 """The end of a run names at most 3 pages that left, and 3 that came."""
@@ -467,6 +472,8 @@ class _Judge:
             return not _is_login(here)
         if len(here) < 2 or unquote(here) not in unquote(unquote(there.query)):
             return False
+        if _is_error(there.path):  # /error?aspxerrorpath=/a: made-up URLs show whether it is one
+            return False
         record = self.refresh.record_of(link.exact or link.url)
         return record is None or record.state is not UrlState.STORED
 
@@ -528,10 +535,18 @@ def _is_outside(page: Page) -> bool:
 
 def _is_login(path: str) -> bool:
     """Whether a path names a login, as ``/users/sign_in``, ``/sso/start`` and ``/anmelden`` do."""
-    if is_login_path(path):
-        return True
+    return is_login_path(path) or not _LOGINS.isdisjoint(_names_in(path))
+
+
+def _is_error(path: str) -> bool:
+    """Whether a path names an error page, as ``/error`` and ``/NotFound.aspx`` do."""
+    return _names_in(path)[-1] in _ERRORS
+
+
+def _names_in(path: str) -> list[str]:
+    """The parts of a path without extensions, hyphens and underscores."""
     names = (part.partition(".")[0] for part in path.lower().split("/"))
-    return any(name.replace("-", "").replace("_", "") in _LOGINS for name in names)
+    return [name.replace("-", "").replace("_", "") for name in names]
 
 
 def _was_hidden(visit: FetchRecord) -> bool:
