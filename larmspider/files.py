@@ -185,7 +185,7 @@ def in_words(error: Exception, path: Path) -> str:
 
 _HIDDEN = (
     os.strerror(errno.EIO),  # LMDB, of a write that was cut short (mdb.c)
-    "disk I/O error",  # SQLite, of all but ENOSPC
+    "disk I/O error",  # SQLite, of all except ENOSPC
     "database or disk is full",
     "An index writer was killed",  # by Tantivy, whose thread has ended
     "Failed to open file for write",

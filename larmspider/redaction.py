@@ -119,7 +119,7 @@ def keep_secrets_of_environment(environment: Mapping[str, str] = os.environ) -> 
 
 
 def told(text: object, limit: int = MAX_TEXT) -> str:
-    """A text of others: printable, in one line of ``limit`` characters, without secrets."""
+    """A foreign text: printable, in one line of ``limit`` characters, without secrets."""
     whole = str(text)
     line = " ".join(readable(" ".join(whole[:_MAX_READ].split())).split())
     if len(whole) > _MAX_READ:

@@ -248,14 +248,14 @@ class AccessWriter(AccessTable):
         self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
         self._next_folder = max(FOLDERS, *self.slots) + 1
         self._moved_before = set(self.moved)  # as the file has them
-        self._touched = set[str]()  # that have moved since, also those that were written again
+        self._touched = set[str]()  # documents marked since, also if written meanwhile
         if not self.id:
             self.id = secrets.token_hex(8)
             self._changes.append(["i", self.id, self.moves])
         self.tidy()
 
     def tidy(self) -> None:
-        """Rewrite a file that has more records that no longer count than others. Raises
+        """Rewrite a file that has more outdated records than valid ones. Raises
         CrawlDirError."""
         with self._writing:
             self.flush()

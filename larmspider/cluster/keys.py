@@ -29,7 +29,7 @@ _NAME = re.compile(rb":(?:(\w+):\{\d+\}|\{crawl\}:(\w+))")
 
 
 def type_of(key: bytes) -> bytes | None:
-    """The type of a key of a crawl; None if it is no such key."""
+    """The type of a key of a crawl; None if it is not a key of a crawl."""
     found = _NAME.search(key)
     return _TYPE_OF.get(found[1] or found[2]) if found else None
 
@@ -37,7 +37,7 @@ def type_of(key: bytes) -> bytes | None:
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
-    The number of a partition stands in braces. The partition is the host's part of a URL key scaled
+    The number of a partition is in braces. The partition is the host's part of a URL key scaled
     to the number of partitions, so the URL keys of a partition are neighbours. The partition
     depends on the host's name in the canonical URL, so two names of one host never have two owners.
     """

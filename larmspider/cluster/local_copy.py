@@ -261,7 +261,8 @@ class LocalCopy:
     def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
         """The rows that the visited table of a partition changes. URLs that others fetched are
         added. Two kinds of URLs that this worker fetched are deleted: URLs that Redis lost with its
-        last second, and URLs that were refused here, queued again, and fetched by others since."""
+        last second, and URLs that were refused here, queued again, and fetched by other workers
+        since."""
         own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []

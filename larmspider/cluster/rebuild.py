@@ -14,7 +14,7 @@ visited tables, counters, lists of spellings (docs/internals/workers.md). If the
 page has not brought its directory, the URL of the page is queued again. Workers find everything
 else again: each judges the links of its pages at its next start, and queues the unknown ones.
 
-Records lie in keys of their own until then, one for each partition: ``rebuild_visits``,
+Records lie in separate keys until then, one for each partition: ``rebuild_visits``,
 ``rebuild_entries``, ``rebuild_merged``, ``rebuild_hosts``, ``rebuild_stale`` and
 ``rebuild_known``. complete() only reads these, so it can begin again.
 """

@@ -303,8 +303,8 @@ def _reading(data: Path, stack: ExitStack) -> tuple[Any, Any] | None:
 
 
 def _index_files(folder: Path) -> set[tuple[str, int, int]]:
-    """Names, inodes and times of the search index's files; files that grow keep all but the time,
-    and are given without it."""
+    """Names, inodes and times of the search index's files; files that grow keep everything except
+    the time, and are given without it."""
     found = set()
     with suppress(FileNotFoundError):
         for entry in os.scandir(folder / "index"):

@@ -324,7 +324,7 @@ def _lines(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def _with(data: bytes, whole: int, value: str, field: int) -> list[tuple[int, bytes]]:
-    """The lines, up to ``whole``, that hold ``value`` in this field, or in another but the
+    """The lines, up to ``whole``, that hold ``value`` in this field, or in another field except the
     first."""
     needle, found = _needle(value, field), []
     at_once = field == 0 and data.startswith(needle[1:])

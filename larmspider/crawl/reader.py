@@ -324,7 +324,7 @@ def check_bodies(crawl: CrawlDir) -> None:
 
 
 def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
-    """The latest visit to a URL, including those recorded under spellings that redirect to it."""
+    """The latest visit to a URL, including visits recorded under spellings that redirect to it."""
     keys = [
         url_key(exact),
         *(url_key(f"{exact}#{n}") for n in range(1, MAX_SPELLINGS + 1)),

@@ -376,7 +376,7 @@ def latest_wins(
     left_out: Collection[Path] = (),
 ) -> Iterator[Deduplicator]:
     """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers.
-    ``left_out`` are the directories of indexes that are not asked: records of their workers do
+    ``left_out`` are the directories of indexes that are not searched: records of their workers do
     not count. Raises ShardError for a worker that cannot be read."""
     with ExitStack() as stack:
         known = list[_Known | None]()

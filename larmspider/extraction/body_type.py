@@ -401,8 +401,8 @@ def _plain_start(body: bytes) -> bytes:
 
 
 def _wide_charset(head: bytes) -> str | None:
-    """Python's name for the charset of a text with two or four bytes a character; None for others.
-    Without a mark the first 16 bytes show it."""
+    """Python's name for the charset of a text with two or four bytes a character; None for other
+    texts. Without a mark the first 16 bytes show it."""
     if head.startswith(_MARKS[1:]):
         return _WIDEST.get(head[:4], "utf-16")
     return _WIDEST.get(head[:4]) or wide_without_mark(head)

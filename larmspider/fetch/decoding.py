@@ -46,7 +46,7 @@ class _Layer(Protocol):
 
 
 def encodings_of(values: Sequence[bytes]) -> tuple[list[str], list[str]]:
-    """The encodings that can be undone, outermost first, and those left in the header."""
+    """The encodings that can be undone, outermost first, and the encodings left in the header."""
     left = [part.strip().lower() for value in values for part in value.decode("latin-1").split(",")]
     undone = []
     while left and (left[-1] in _LAYERS or left[-1] in ("identity", "")):

@@ -1,4 +1,4 @@
-"""Addresses of host names, each looked up in a thread of its own, so that none holds up another.
+"""Addresses of host names, each looked up in a separate thread, so that none holds up another.
 
     cache = DnsCache(patience=10.0, ttl=300.0)
     cache.known("wiki")                    # None
@@ -75,7 +75,7 @@ def resolve(name: str) -> Resolution:
 
 
 MAX_LOOK_UPS = 32
-"""Look-ups under way, without those that take longer than SLOW_SECS."""
+"""Look-ups under way, without look-ups that take longer than SLOW_SECS."""
 MAX_THREADS = 256
 SLOW_SECS = 0.5
 FAILED_SECS = 3.0

@@ -38,7 +38,8 @@ _STATUS_CHARS = 60
 class ReceivedHeaders(Headers):
     """Headers with details of their fetch. ``received``: the lines of the head as they came, the
     status line first. ``sent``: the lines of the request (curl_options.header_lines), without the
-    ones from LARM_SITES_FILE. ``address``: the address that was asked. Copies have no details."""
+    ones from LARM_SITES_FILE. ``address``: the address that got the request. Copies have no
+    details."""
 
     received: Sequence[bytes] = ()
     sent: Sequence[bytes] = ()

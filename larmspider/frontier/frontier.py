@@ -11,7 +11,7 @@
 The backend remembers; the frontier decides. The steps of a URL:
 
     add()             known, within the limits (links.py)? then into its host's queue
-    pop()             which host may be asked, and for what (dispatch.py)
+    pop()             which host gets a request, for which URL (dispatch.py)
     answered() ...    what the answer means for URL, host (politeness.py) and slot (slots.py)
 
 Each lease ends once: a page's with acknowledge(), failed(), failed_for_good() or release(), one of
@@ -73,7 +73,7 @@ class Frontier(FrontierState):
     """Call recover() first.
 
     A ``backend`` that is a SharedBackend is shared with other workers. ``parts`` makes the Parts
-    (part.py) of this frontier, in the order in which they are asked.
+    (part.py) of this frontier, in the order in which they are called.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Frontier(FrontierState):
             normalized=normalized,
             key=url_key(exact),
             host=host_of(url),
-            depth=int(depth),  # of Requests of others it may be True
+            depth=int(depth),  # it may be True in Requests of other components
             link_type=int(link_type),
             redirects=redirects,
             priority=self.strategy.priority(normalized, depth, 1),
@@ -289,7 +289,7 @@ class Frontier(FrontierState):
             host.resolving = False
             if host.group is not None:
                 dispatch.join_group(self, host, address)
-            schedule(self, host)  # one without a group joins when it is asked, with others
+            schedule(self, host)  # a host without a group joins one when it is next
 
     @property
     def in_flight(self) -> int:

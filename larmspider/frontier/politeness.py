@@ -93,10 +93,10 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Settings; all in seconds but the factor, jitter and counts.
+    """Settings; all in seconds except the factor, jitter and counts.
 
     ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled
-    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without
+    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after this time without
     failure the doublings are forgotten. ``max_failures`` in a row park a host for ``park``, doubled
     each time in a row, at most ``max_parks`` times; then it is given up for this run.
     """

@@ -32,7 +32,8 @@ from larmspider.urls.host_resolver import canonical_host
 FEW_HOSTS = 64
 """Hidden hosts up to which hidden pages are not listed before the pages with a word."""
 FEW_SLOTS = 64
-"""Terms of hidden slots that are asked one by one: 0.1 to 1 ms; a set of terms takes 1 to 4 ms."""
+"""Terms of hidden slots that are looked up one by one: 0.1 to 1 ms; a set of terms takes 1 to 4
+ms."""
 FEW_TERMS = 16
 """Terms with one beginning up to which each is counted by itself: listing the visible pages takes
 about this long."""
@@ -121,7 +122,7 @@ def slots_in(searcher: tantivy.Searcher) -> list[int]:
 
 class Hidden(NamedTuple):
     """Hidden pages as two queries. ``pages`` reads their list first (1 ms for a million pages). The
-    other is asked page by page: for queries that few pages match."""
+    other is checked page by page: for queries that few pages match."""
 
     pages: Query
     one_by_one: Query

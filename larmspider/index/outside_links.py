@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from larmspider.items import Page
 
 LEAST_TEXT = 200
-"""Characters of a main text that is compared as such."""
+"""The least characters of a main text that is compared."""
 MOSTLY_LINKS = 0.6
 """Share of a main text in links from which on the rest is the text of the page: with so much in
 common, the simhashes of two pages differ in 19 bits."""

@@ -473,7 +473,7 @@ def _signs(title: str, body: str) -> list[str]:
 
 
 def own_word(name: str, value: str) -> str:
-    """The term that finds a value of an own field, ignoring case: ``room=4.12``."""
+    """The term that finds a value of a field in LARM_FIELDS, ignoring case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
 
 

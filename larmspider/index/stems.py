@@ -221,7 +221,7 @@ class Stems:
                     yield other, searcher.doc_freq("exact", other)
 
     def in_most_titles(self, word: str) -> bool:
-        """Whether ``word`` stands in many titles, as the name of a site does."""
+        """Whether ``word`` is in many titles, as the name of a site does."""
         commit = self._commit
         return _remembered(
             commit.in_most_titles, word, lambda one: self._look_up_titles(one, commit.searcher)

@@ -66,7 +66,7 @@ class Surroundings:
     """The surroundings of a frontier, beside the settings.
 
     LARM_GROUP_BY decides ``addresses.grouped``. ``shared``: the open backend of a worker among
-    many, in place of one of its own. ``logins``, ``links_to`` and ``take_out`` as in Learning,
+    many, in place of a new one. ``logins``, ``links_to`` and ``take_out`` as in Learning,
     ``is_removed`` as in RevisitOptions. Without ``asks_sources`` no sitemap is fetched, whatever
     LARM_SITEMAPS says.
     """

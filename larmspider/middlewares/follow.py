@@ -4,7 +4,7 @@ The links of a page enter the frontier as one batch, past Scrapy's engine. As Re
 pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
 apart again: 0.1 ms of CPU each. They become Requests at once only if a component expects Requests:
 
-    another SCHEDULER than ours
+    a SCHEDULER other than ours
     a spider middleware below this one that reads spider output (except CopiesMiddleware and
         AcknowledgeMiddleware)
     a receiver of request_dropped, or of request_scheduled (except LastCheckMiddleware)

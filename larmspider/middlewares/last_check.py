@@ -3,8 +3,8 @@ it only show something on hosts with a login?
 
 The filters see every seed, link and Request of a spider's callbacks. Other Requests, such as a
 redirect that Scrapy's own middleware follows for a foreign spider, or the output of its errback,
-are seen here: before they are queued (their host would be asked for robots.txt), and before the
-fetch.
+are seen here: before they are queued (the robots.txt of their host would be fetched), and before
+the fetch.
 """
 
 from __future__ import annotations

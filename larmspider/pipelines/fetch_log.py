@@ -2,7 +2,8 @@
 
 A visit after which the stored page stayed as it is has a line like any other, whose message begins
 with ``kept``. The message of a page that is stored begins with ``noindex`` where it asks for that,
-and with ``charset=NAME`` where a header names one: its body does not say so to who reads it again.
+and with ``charset=NAME`` where a header names one: its body alone does not say so at a later
+reading.
 
 store.log has LARM's columns, and so neither times nor failures.
 """

@@ -312,7 +312,7 @@ def aliases(frontier: FrontierReader) -> Iterator[Alias]:
     for merged in frontier.all_merged():
         entry = merged.entry
         if not merged.rules:
-            continue  # a page that was asked twice
+            continue  # a page that was fetched twice
         known = hosts.get(entry.host)
         if known is None:
             note = frontier.note(f"aliases {entry.host}")

@@ -204,7 +204,7 @@ class OwnFetches:
 
 
 def _take_back(meta: dict[str, Any]) -> Lease | None:
-    """Take back the lease of an own fetch that was answered or failed; None if the lease has
+    """Take back the lease of an OwnFetch that has succeeded or failed; None if the lease has
     ended."""
     lease: Lease | None = meta.pop(LEASE, None)
     if lease is not None and lease.own is not None:

@@ -1,10 +1,10 @@
-"""Scrapy's scheduler over the frontier: what Scrapy asks for, in its terms.
+"""Scrapy's scheduler over the frontier.
 
     SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 
-A Request goes in as a QueuedUrl and comes out with a lease (leases.py), when its host may be asked;
-the lease ends when the URL has its final state. A host's robots.txt is fetched by a Request of the
-scheduler's own (robots_fetch.py). At a checkpoint frontier and stores move together
+A Request goes in as a QueuedUrl and comes out with a lease (leases.py), when its host may get a
+request; the lease ends when the URL has its final state. A host's robots.txt is fetched by a
+Request of the scheduler's own (robots_fetch.py). At a checkpoint frontier and stores move together
 (checkpoint.py).
 """
 
@@ -107,7 +107,7 @@ class FrontierScheduler:
         """The reason why nothing more may be committed; the crawl goes back to its last
         checkpoint."""
         self.held = ""
-        """Why nothing is fetched for now, though hosts might be asked (signals.hold)."""
+        """Why nothing is fetched for now, though hosts are due (signals.hold)."""
         self.closed = False
         self.checkpointing = asyncio.Lock()
         """Held while a checkpoint is taken: there is one at a time."""

@@ -4,7 +4,7 @@ limit.
 Tantivy looks through all terms with the typed beginning, 2 us each, however few are wanted: 100 ms
 where the titles of 50,000 pages begin with the name of a company. Another thread looks through the
 terms, without Python's lock, and the reader waits `WAIT_SECS` at most. Results are remembered, and
-serve longer beginnings, too. A reader who asks earlier gets the labels of an earlier commit or of a
+serve longer beginnings, too. An earlier request gets the labels of an earlier commit or of a
 shorter beginning, and the titles of some pages::
 
     labels = Labels()

@@ -80,8 +80,8 @@ of all pages. The search leaves out its compounds, and pairs of two such words t
 as one (``java.lang``)."""
 WIDESPREAD_SHARE = 0.1
 """Share of the pages of an index of `MANY_PAGES`. The search takes a word on more pages as typed,
-and its other forms only in titles and link texts, whose lists are short. Pages with no other words
-than these and words that say little come last."""
+and its other forms only in titles and link texts, whose lists are short. Pages with only these
+words and words that say little come last."""
 NAME_PART_WEIGHT = 0.5
 """Weight of one word of ``pg_stat_activity``, beside the whole name."""
 ALL_WORDS_BONUS = 4.0
@@ -261,9 +261,9 @@ class Ranking:
         return SnippetMaker(sought, self._exact, self._stems)
 
     def reranker(self, query: ParsedQuery, pages: int) -> Reranker:
-        """Makes the reranker of the first hits, by the words that matter; it is false without such
-        words. ``pages``: the number of pages in the index, including deleted pages, which BM25
-        counts."""
+        """Makes the reranker of the first hits, by the words that matter; it is false without words
+        that matter. ``pages``: the number of pages in the index, including deleted pages, which
+        BM25 counts."""
         found: dict[str, float] = {}
         typed = [(clause.bare.lower(), clause, counts) for clause, counts in query.told]
         if self._stems.searcher is not None:

@@ -39,7 +39,7 @@ class SearchRequest:
     copies    each copy of a page is a hit; else the best one stands for all
     newest    pages with all words that matter, if there are any, by date
     suggest   look for a better query to show beside the hits
-    labels    those that are counted with the facets
+    labels    the labels that are counted with the facets
     snippets  without them hits take half of the time, and have no section
     """
 
@@ -65,7 +65,7 @@ class SearchRequest:
 
 
 class Vocabulary(Words, Protocol):
-    """Questions that the parser asks one index or several."""
+    """Look-ups of the parser in one index or several."""
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""

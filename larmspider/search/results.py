@@ -83,7 +83,7 @@ class Hit:
 
     @property
     def other_pages(self) -> dict[int, str]:
-        """Further pages with equally many words of the query, and their URLs."""
+        """Further pages with the same number of query words, and their URLs."""
         return {page: self.target_at(page) for page in self.snippet.others}
 
     def target_at(self, page: int) -> str:

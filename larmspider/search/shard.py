@@ -384,7 +384,7 @@ Stamp: TypeAlias = tuple[int, ...] | None
 
 
 def _stamp(path: Path) -> Stamp:
-    """The stamp of a file; None if there is no such file."""
+    """The stamp of a file; None if the file is absent."""
     try:
         found = path.stat()
     except OSError:

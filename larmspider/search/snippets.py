@@ -109,9 +109,9 @@ NO_BREAKS = Breaks()
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """``text`` has no control characters; ``highlights`` are (start, end) in it, in order.
-    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with equally
-    many of the words. ``start``: the place of the first word that the snippet was chosen for; -1:
-    none."""
+    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with the
+    same number of query words. ``start``: the place of the first word that the snippet was chosen
+    for; -1: none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
@@ -530,7 +530,7 @@ class _Flag:
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
     def spans(self, lower: str) -> Iterator[tuple[int, int]]:
-        """Where the sign stands in a folded text. `re` alone would try each character of it."""
+        """Where the sign is in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
@@ -626,7 +626,7 @@ def _beginning_of(text: str, breaks: Breaks = NO_BREAKS) -> str:
 
 
 def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
-    """The snippet of a page, and the section that it stands in; None: the page as a whole.
+    """The snippet of a page, and the section that it is in; None: the page as a whole.
 
     A section counts more than the passage with most of the words if its anchor is the only word, or
     if its heading names the wanted thing. The heading may lack words of the page's title. A page

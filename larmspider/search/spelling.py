@@ -64,7 +64,7 @@ class Dictionary(Vocabulary, Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        """Number of pages that a query finds, with synonyms, and of those with all words that
+        """Number of pages that a query finds, with synonyms, and of pages with all words that
         matter. Raises QueryError."""
 
     def parsed(self, text: str) -> ParsedQuery:
@@ -196,8 +196,8 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
             return _in_case_of(doubtful.typed, apart)
         if len(word) >= _TWO_ERRORS:
             candidates = two_errors(dictionary, word)
-    # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has", nor who
-    # types a number by another one
+    # a mistyped "the" loses nothing; "has" does not help a query for "haus", nor a number one for
+    # another number
     digits = _digits(word)
     candidates = {
         other: n

@@ -18,7 +18,7 @@
     api/       /api/v1/, described by openapi.py from one table of operations; push; the client
     app.py     the web application over web/; pages.py, actions.py, form.py: its own pages
 
-Each crawl is a process of its own, `scrapy crawl intranet --file ...`. It outlives the server. The
-next server finds it again by the lock that the process holds. A crawl imports nothing from here but
-the reading of its file.
+Each crawl is a separate process, `scrapy crawl intranet --file ...`. It outlives the server. The
+next server finds it again by the lock that the process holds. A crawl imports only the reading of
+its file from here.
 """

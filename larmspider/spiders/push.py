@@ -85,7 +85,7 @@ SETTINGS: dict[str, Any] = {
     "LARM_RETRY_AFTER_MAX_SECS": 0.01,
     "LARM_HOST_MAX_FAILURES": 1_000_000_000,
 }
-"""Each document is stored as it was pushed, under its own URL, and no server is asked."""
+"""Each document is stored as it was pushed, under its own URL, and no server gets a request."""
 
 
 class PushSpider(IntranetSpider):

@@ -1,7 +1,7 @@
 """Patterns that hang: ``(a+)+x`` tries 2**40 ways before it gives up on http://h/ and forty a's.
 
 Python's ``re`` backtracks and cannot be interrupted, so a pattern is tried before the crawl relies
-on it, in a process of its own with limited time (backtracking_child.py). The test strings repeat
+on it, in a separate process with limited time (backtracking_child.py). The test strings repeat
 the repeated parts of the pattern: for ``https?://wiki/(a|b)+(?!c)`` they are
 ``http://wiki/aaaa...!`` and ``http://wiki/bbbb...!``, and also common parts of URLs, in lengths
 from 16 to 5,000 characters.

@@ -20,7 +20,7 @@ FLAT_ODF = ODF + "{kind}-flat-xml"
 """OpenDocument in one XML file; ``kind`` is text, spreadsheet, presentation or graphics."""
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
-    # media type, extensions, module; modules in documents/ run in a process of their own
+    # media type, extensions, module; modules in documents/ run in a separate process
     ("text/html", "html htm", _HERE + "pages.html"),
     ("application/xhtml+xml", "xhtml xht", _HERE + "pages.xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
@@ -266,7 +266,7 @@ def is_document(content_type: str, name: str) -> bool:
     return reader_of(announced_type(content_type, name)).startswith(_APART)
 
 
-@lru_cache(maxsize=128)  # asked by the head, by the body and by the spider
+@lru_cache(maxsize=128)  # called for the header, for the body and by the spider
 def type_by_name(name: str) -> str:
     """The media type that the extension of a URL or file name stands for; "" for none."""
     _, mark, rest = name.partition("://")

@@ -125,8 +125,8 @@ def cut_stored(path: Path, end: int) -> None:
 
 
 def packed_frames(content: bytes, least: int) -> tuple[list[bytes], int]:
-    """Frames with their headers, and how much of ``content`` is in them: all but a rest of fewer
-    bytes than ``least``."""
+    """Frames with their headers, and how much of ``content`` is in them: all except a rest of fewer
+    than ``least`` bytes."""
     frames: list[bytes] = []
     done = 0
     while len(content) - done >= least:

@@ -90,7 +90,7 @@ class ZipReader:
         self.budget = Budget(len(body)) if budget is None else budget
         self._body = body
         self.lies = False
-        """Whether a member that was read has another size than the list says."""
+        """Whether a member that was read has a size other than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
         self._damage: Unread | None = None
@@ -110,7 +110,8 @@ class ZipReader:
             raise self._damage from None
 
     def beginning(self, name: str) -> bytes:
-        """The bytes of a member, or those before its damage. Raises Unread if there are none."""
+        """The bytes of a member, or the bytes before its damage. Raises Unread if there are
+        none."""
         try:
             return self.read(name)
         except Unread as unread:
@@ -211,7 +212,7 @@ def without_claims(data: bytes) -> bytes:
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """An archive has no text but the names of its members."""
+    """The only text of an archive is the names of its members."""
     return Page(url)
 
 

@@ -1,4 +1,4 @@
-"""Small pictures of documents, for a search: the first page of a PDF, an image in small.
+"""Small pictures of documents, for a search: the first page of a PDF, or a reduced image.
 
     picture("application/pdf", body, 184)      # a JPEG
 

@@ -1,4 +1,4 @@
-"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of the meanings of words.
+"""RTF (1.9.1) by our reader: a stack of groups, and a table of the meanings of words.
 
 It takes title and author, the text with lists, tables and the results of fields, HYPERLINK fields
 as links, and, each as a block behind its paragraph: headers, footers, footnotes, endnotes,
@@ -64,7 +64,7 @@ _BESIDE_ASCII = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
 _AT_SPACE = re.compile(rb"(?<=[ -@])(?=[^ -@])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DEPTH = 5_000
-"""Groups in each other whose state is kept; deeper ones share a state."""
+"""Nested groups whose state is kept; deeper groups share a state."""
 _MAX_ANCHOR = 500
 _UNCHOSEN = 25  # the value of a drop-down field with its default choice
 

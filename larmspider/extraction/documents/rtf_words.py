@@ -6,7 +6,7 @@ DESTINATIONS["footnote"]      # ASIDE: its text is a block of its own
 from __future__ import annotations
 
 TEXT, ASIDE, QUIET, DEAD = "text", "aside", "quiet", "dead"
-"""Text goes on; a block of its own; no text, but groups in it may have some; nothing at all."""
+"""Text goes on; a block of its own; no text, though groups in it may have some; nothing at all."""
 INSTRUCTION, RESULT, TITLE, AUTHOR, FONTS, NAME, VALUE, TAG, CHOICE = (
     *("instruction", "result", "title", "author", "fonts", "name", "value", "tag", "choice"),
 )

@@ -66,7 +66,7 @@ _PNG = {"Title": "title", "Author": "author"} | dict.fromkeys(
     ("Description", "Comment", "Copyright", "Keywords", "Source", "comment"), "text"
 )
 _SOUND = {"title": "title", "artist": "author", "albumartist": "author"}
-"""Other names of tags are texts, among them those that a program has chosen (ID3's COMM, TXXX)."""
+"""Other names of tags are texts, also names that a program has chosen (ID3's COMM, TXXX)."""
 _TECHNICAL = re.compile(
     r"itun|replaygain|mp3gain|musicbrainz|acoustid|encod|major_brand|minor_version|compatible|"
     r"handler|filesize|mime_type|track|disc|year|bitrate|bpm|isrc|barcode|catalog|initial_key|url|language"

@@ -170,7 +170,7 @@ _ABOVE = 4
 """Ancestors of a heading that may have its name."""
 _INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
-"""Frames within each other whose markup is read."""
+"""Nested frames whose markup is read."""
 _SRCDOC_TAGS = 10
 """Tags whose time the parser takes for any markup: 0.05 ms."""
 _SHADOW_ROOT = re.compile(
@@ -210,7 +210,7 @@ def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, Pag
 
 
 def _read_all(markup: bytes, left: list[int], depth: int = 0) -> PageBuilder:
-    """Read a page with the frames whose markup stands in it; ``left`` tags of these are read."""
+    """Read a page with the frames whose markup is in it; ``left`` tags of these are read."""
     builder = _read_one(markup)
     if builder.has_shadow_root and (shown := _with_shadow_roots(markup)) != markup:
         builder = _read_one(shown)

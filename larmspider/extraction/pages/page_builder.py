@@ -341,7 +341,7 @@ def without_icons(text: str) -> str:
 
 
 def is_link(url: str) -> bool:
-    """Whether ``url``, resolved or not, names a document: not ``javascript:`` and such."""
+    """Whether ``url``, resolved or not, names a document: not ``javascript:`` and the like."""
     return not url.startswith(_NOT_LINKS)  # can_ada has put the scheme in lower case
 
 

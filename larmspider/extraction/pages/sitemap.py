@@ -307,7 +307,7 @@ def time_of(text: str) -> float | None:
 def listed(page: Page, now: float) -> list[Entry]:
     """The rows of a directory listing with their times; [] for other pages.
 
-    The page's links and text are compared: each name stands in the text before its time.
+    The page's links and text are compared: each name is in the text before its time.
     """
     if not _TITLE.match(page.title):
         return []

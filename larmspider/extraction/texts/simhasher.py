@@ -31,7 +31,7 @@ _PROGRAM = "from larmspider.extraction.processes.helper_child import compare_tex
 
 
 class Simhasher:
-    """Answers in the order in which it was asked."""
+    """Gives its results in the order of the calls."""
 
     def __init__(self) -> None:
         self.process = HelperProcess(_PROGRAM, "simhash")

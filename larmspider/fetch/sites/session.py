@@ -257,7 +257,7 @@ class Session:
         return self._expired(now) or True
 
     def was_well(self, url: str) -> None:
-        """A page that was asked was not turned away."""
+        """A page was not turned away."""
         self._suspects.discard(url)
 
     def is_final(self, response: Response) -> bool:

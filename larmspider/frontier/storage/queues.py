@@ -23,9 +23,9 @@ from larmspider.frontier.storage.records import Counts, pack_counts, unpack_coun
 class QueueHead:
     """The part of one run of a host's queue that is in memory, in key order.
 
-    Invariant: in memory are all keys up to ``loaded_to``, and of the keys after it those that are
-    not committed. ``complete``: the run has no other keys. Removal is lazy: a key in ``heap``
-    without a value in ``values`` is gone.
+    Invariant: in memory are all keys up to ``loaded_to``, and the later keys that are not
+    committed. ``complete``: the run has no other keys. Removal is lazy: a key in ``heap`` without a
+    value in ``values`` is gone.
     """
 
     __slots__ = ("complete", "heap", "loaded_to", "values")
@@ -150,7 +150,8 @@ class HostCounters:
 
 
 class HostQueues:
-    """``head_entries`` of all hosts together are held in memory, beside those not yet committed.
+    """``head_entries`` of all hosts together are held in memory, beside the entries not yet
+    committed.
 
     ``serial`` is the number of the last place given, over all runs of the crawl.
     """

@@ -139,8 +139,8 @@ class ErrorPages(Part):
         stored: Page | None = None,
         first: Page | None = None,
     ) -> Observation | Wait | None:
-        """Judge the answer of a revisit that is a redirect, or a 200 with another text than
-        ``before``. None: it is the page, changed or moved. ``stored``: the page as it was, if
+        """Judge the answer of a revisit that is a redirect, or a 200 whose text differs
+        from ``before``. None: it is the page, changed or moved. ``stored``: the page as it was, if
         known. ``first``: the answer to a visit 2 s earlier."""
         mine = self._hosts.of(host)
         target = redirect_target(page)

@@ -4,9 +4,10 @@ another host, or several hosts.
     moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # ("wiki:443",)
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
-hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. If two hosts redirect to each other, neither has moved: a page stands for another one only
-if a visit has found it since the other one redirects there (or within SAME_RUN_SECS before).
+hosts, which are stored (delete_gate.py). A host that answers every path with one text has no pages
+that stand for others. If two hosts redirect to each other, neither has moved: a page stands for
+another one only if a visit has found it since the other one redirects there (or within
+SAME_RUN_SECS before).
 """
 
 from __future__ import annotations
@@ -145,5 +146,5 @@ def are_renamed(
 
 
 def is_gone(target: FetchRecord) -> bool:
-    """Whether the target of a redirect answered that it has no such page."""
+    """Whether the target of a redirect says that the page is gone."""
     return target.state is UrlState.FAILED and target.status in REDIRECT_GONE

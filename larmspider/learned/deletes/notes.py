@@ -66,7 +66,7 @@ class Waiting(msgspec.Struct, array_like=True):
 
 class Notice(NamedTuple):
     """A condition that the operator should know: ``what`` in a word, about which host. ``seen`` is
-    the observation of pages that stay; each observation is a condition of its own."""
+    the observation of pages that stay; each observation is a separate condition."""
 
     what: str
     host: str

@@ -81,7 +81,7 @@ class Observation(StrEnum):
     """A redirect of many pages to one: the root, an error page."""
     NOINDEX = "noindex"
     ROBOTS = "robots"
-    """A Disallow line in a robots.txt that was answered with 200."""
+    """A Disallow line in a robots.txt with status 200."""
     SCOPE = "scope"
     """It is out of scope, because the scope was narrowed."""
     LOCKED = "locked"

@@ -27,7 +27,7 @@ from larmspider.learned.deletes.notes import (
 from larmspider.learned.deletes.table import CANARIES, DAY, PRESENT, TABLE, Observation
 
 MAX_WAITING = 10_000
-"""Pages of a host in its list; those beyond are found again at their next visits."""
+"""Pages of a host in its list; further pages are found again at their next visits."""
 
 _GONE = frozenset({*TABLE, Observation.FAILED})
 """Observations between which a page that is gone may alternate: one condition for the operator."""

@@ -15,8 +15,8 @@ off        a pair differed, or no verdict was possible: every URL is fetched
 
     open -> proven -> off;  open -> off
 
-A pair that needs two rules tries neither, unless all but one are proven. Nothing here does I/O: the
-Merger (merging.py) asks, and acts.
+A pair that needs two rules tries neither, unless only one of them is unproven. Nothing here does
+I/O: the Merger (merging.py) calls it, and acts.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class HostAliases(Note):
         return Decision.TRY if self.wants_trial(unproven) else Decision.HOLD
 
     def wants_trial(self, rule: int) -> bool:
-        """Whether a rule needs another pair in addition to those that are compared now."""
+        """Whether a rule needs another pair in addition to the pairs that are compared now."""
         record = self.rule(rule)
         under_way = sum(trial.rule == rule for trial in self.trials)
         return record.state is RuleState.OPEN and under_way + record.same < self.proofs

@@ -3,7 +3,7 @@ far they are.
 
 Entries up to the last checkpoint may be sent. Segments that every receiver has are removed. While
 more waits than LARM_OUTBOX_BYTES nothing is fetched. At the end the crawl waits for receivers that
-take pages, not for those that are away.
+take pages, not for receivers that are away.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     """Whether a receiver can be used: "" if it can, else "away" or "refused"; and the reason. A
-    process of its own tries, so that the crawl never parses a server's answer. If that process is
+    separate process tries, so that the crawl never parses a server's answer. If that process is
     killed, another one tries once more."""
     for _ in range(2):
         kind, why = _tried(receiver, settings)

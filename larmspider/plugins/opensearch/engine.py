@@ -291,7 +291,7 @@ class View:
 
 
 class OfAll:
-    """The pages by which OpenSearch weighs words: all of them, also those that the person does not
+    """The pages by which OpenSearch weighs words: all pages, also pages that the person does not
     see."""
 
     def __init__(self, view: View) -> None:
@@ -481,7 +481,7 @@ def _counted(wanted: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]
 
 
 class Missed(Collection[tuple[int, int]]):
-    """The documents that were not reached at their last visit, of those that a reader has found."""
+    """The documents found by a reader that were not reached at their last visit."""
 
     def __init__(self, reader: OpenSearchReader) -> None:
         self._keys, self._unreached = reader.keys, reader.view.unreached
@@ -595,7 +595,7 @@ class OpenSearchEngine(SearchEngine):
         yield
 
     def is_limited(self, reader: tantivy.Searcher) -> bool:
-        """A filter is asked in each question, so nothing is said about whether it hides a page."""
+        """Each query has the filter, so nothing is said about whether it hides a page."""
         return self._access != EVERYTHING
 
     @property

@@ -59,7 +59,7 @@ PART = 10_000
 LARGEST = 1_000_000
 """Entries of a folder that are listed at all, and entries of large folders that are kept."""
 MAX_DEPTH = 200
-"""Folders in each other."""
+"""Nested folders."""
 MAX_REFERRALS = 8
 """DFS links that lead to each other."""
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
@@ -624,7 +624,7 @@ class SmbConnector:
             except (errors.Unavailable, errors.DeniedAddress) as error:
                 failed = error
                 continue
-            if at:  # the next documents need not wait for those that are away
+            if at:  # the next documents need not wait for targets that are away
                 self._remember(chosen)
             return found
         raise failed or StatusError(LEADS_NOWHERE)

@@ -113,7 +113,7 @@ def _compare(
             line.url,
             line.digest or member.payload,
         ):
-            _add_lost(found, path, member, "is another record than its CDXJ names", lines)
+            _add_lost(found, path, member, "is not the record that its CDXJ names", lines)
     faults += [
         f"names a record at byte {at:,}, where none begins"
         for at in lines

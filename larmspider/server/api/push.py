@@ -185,7 +185,7 @@ class Pushes:
     def push(
         self, collection: Collection, given: Sequence[PushDocument | HttpError], by: By
     ) -> list[PushAnswer]:
-        """Keep documents; errors are answered where they stand. Raises LarmspiderError if nothing
+        """Keep documents; each error is returned in its place. Raises LarmspiderError if nothing
         is kept. For a thread."""
         self._rate.took(by.who, len(given))
         answers: list[PushAnswer | None] = []

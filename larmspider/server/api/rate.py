@@ -1,4 +1,4 @@
-"""How much each sender may ask of the API in a minute."""
+"""How many requests each sender may make to the API in a minute."""
 
 from __future__ import annotations
 

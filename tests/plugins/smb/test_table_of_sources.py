@@ -9,17 +9,22 @@ import shutil
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
+from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
+from larmspider.web.request import WebRequest
 from larmspider.workdir.restricted import restricted_hosts
 from tests.support.access import Person, acl, kernel_reads, reader_of
 from tests.support.servers.samba import GROUPS, PEOPLE, Samba, needs_samba
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.web.serving import TOKEN, Served
 
 pytestmark = [pytest.mark.acceptance, needs_samba]
 
@@ -187,14 +192,15 @@ def check(sources: Sources) -> int:
     request = SearchRequest("harbour", 100, facets=True, copies=True, verbatim=True)
     every = sorted(hit.url for hit in whole.search(request).hits)
     assert len(every) == 5 * EACH
-    readers = Readers({"staff": ("127.0.0.2",)})
+    readers = Readers({"staff": ("127.0.0.2",)}, "X-Groups", (ip_network("127.0.0.1"),))
     words = {url: word_of(url) for url in every}
-    shown = 0
+    shown, sees = 0, dict[str, tuple[str, set[str]]]()
     for name in PERSONS:
         principals = named(name) | reader_of(person(name)) | sources.samba.principals(name)
         groups = groups_of(name) if name in sources.staff else []
         access = readers.access(restricted_hosts([crawl]), groups, principals)
         seen, expected = whole.seen_by(access), sources.opens(name, every)
+        sees[name] = ",".join([*groups, *principals]), expected
         results = seen.search(request)
         assert {hit.url for hit in results.hits} == expected, name
         assert results.total == results.total_all == seen.count() == len(expected)
@@ -207,8 +213,38 @@ def check(sources: Sources) -> int:
                          seen.completions(head, 100)]  # fmt: skip
             assert url in expected or not any(word in label for label in completed)
         shown += len(expected)
+    over_http(crawl, readers, sees, words)
     assert 2 * EACH < shown < len(PERSONS) * len(every)
     return len(PERSONS) * len(every)
+
+
+def over_http(
+    crawl: Path, readers: Readers, sees: dict[str, tuple[str, set[str]]], words: dict[str, str]
+) -> None:
+    """The same for the JSON of the search page, `_search`, facets, copies and suggestions."""
+    guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy"))
+    with pytest.MonkeyPatch.context() as patch, Served(crawl, guard, readers=readers) as site:
+        patch.setattr(WebRequest, "principals", property(lambda self: frozenset(self.groups)))
+        for name, (groups, expected) in sees.items():
+            pages = [
+                site.get(f"/search?q=harbour&copies=1&page={n}&format=json", X_Groups=groups).json
+                for n in range(1, 7)
+            ]
+            assert {hit["url"] for page in pages for hit in page["hits"]} == expected, name
+            assert sum(pages[0]["facets"]["type"].values()) == len(expected)
+            found = site.get("/search/_search?q=harbour&size=100", X_Groups=groups)
+            assert {hit["_source"]["url"] for hit in found.json["hits"]["hits"]} <= expected
+            assert found.json["hits"]["total"]["value"] == len(expected), name
+            for url, word in words.items():
+                copy = site.get(f"/search/copy?u={quote(url)}", X_Groups=groups)
+                assert (copy.status == 200, word in copy.text) == (url in expected,) * 2, (
+                    name,
+                    url,
+                )
+                listed = site.get(f"/search/_search?q={word}", X_Groups=groups)
+                assert bool(listed.json["hits"]["hits"]) == (url in expected), (name, url)
+                suggested = site.get(f"/search/suggest?q={word[:-1]}", X_Groups=groups)
+                assert url in expected or word not in suggested.text
 
 
 def word_of(url: str) -> str:

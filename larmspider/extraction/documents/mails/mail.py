@@ -106,7 +106,7 @@ MAX_HEAD = 1 << 20
 MAX_HEADER = 20_000
 """Characters of a header, some 500 addresses."""
 MAX_NESTED = 200
-"""Parts in each other; a mail that was forwarded 20 times has 40. Python's parser raises
+"""Nested parts; a mail that was forwarded 20 times has 40. Python's parser raises
 RecursionError at 900, and compares each line with the boundary of each part around it."""
 _PIECE, _SAMPLE = 1 << 20, 1 << 16
 
@@ -420,7 +420,7 @@ class _Message(Message):
     def attach(self, payload: Any) -> None:
         payload.depth, payload.around = self.depth + 1, self
         if payload.depth > MAX_NESTED:
-            why = f"it has more than {MAX_NESTED} parts in each other"
+            why = f"it has more than {MAX_NESTED} nested parts"
             raise Unread(Outcome.TOO_LARGE, why)
         super().attach(payload)
 

@@ -25,7 +25,7 @@ _ENCRYPTED = tuple(
 """Object identifiers of content types (RFC 5652 5 and 6, RFC 5083)."""
 _SEQUENCE, _OID = 0x30, 0x06
 _CONSTRUCTED = 0x20
-_DEEP = 8  # octet strings in each other
+_DEEP = 8  # nested octet strings
 _ARMOUR = re.compile(rb"\s*(?:-----BEGIN [A-Z0-9 ]{1,40}-----|[A-Za-z0-9+/=\s]{40,100})")
 _LINE = re.compile(rb"-----[A-Z0-9 ]{1,60}-----")
 
@@ -82,7 +82,7 @@ def _octets(data: bytes, element: _Element, deep: int) -> Iterator[bytes]:
         yield data[element.start : element.end]
         return
     if not deep:
-        raise ValueError("strings lie too deep in each other")
+        raise ValueError("octet strings are nested too deep")
     for inner in _inside(data, element):
         yield from _octets(data, inner, deep - 1)
 

@@ -5,7 +5,7 @@
     workbook.formatted("Sheet1")        # {7: {1: "06.03.2024"}}: row from 1, column from 0
     workbook.read_beside("Sheet1")      # header, footer, comments, text boxes, charts into builder
 
-Only cells whose format may show another text than the value are read a second time.
+Only cells whose format may show a text other than the value are read a second time.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Workbook:
             return without_claims(unread.data)
 
     def _read_styles(self, part: str) -> None:
-        """The format codes of the cell formats that may show another text than the value."""
+        """The format codes of the cell formats that may show a text other than the value."""
         try:
             root = self._package.xml(part) if part else None
         except Spent:
