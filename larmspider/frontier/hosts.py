@@ -119,8 +119,12 @@ class HostRecord(_KeptHost):
     def is_silent(self) -> bool:
         """Whether the host is parked because it does not answer. One folder of
         files, or one share of a server, may be silent and others not."""
-        parked = self.state is HostState.PARKED and self.parks > 0
-        return parked and self.silent_since > 0 and not self.is_source
+        return self.is_away and not self.is_source
+
+    @property
+    def is_away(self) -> bool:
+        """The same; files and connectors, too."""
+        return self.state is HostState.PARKED and self.parks > 0 and self.silent_since > 0
 
     @property
     def is_source(self) -> bool:

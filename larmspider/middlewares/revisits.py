@@ -209,10 +209,23 @@ class RevisitsMiddleware(WithScheduler):
                         self._count(judged)
                     if isinstance(judged, Removed):
                         self._name(stats.REFRESH_LEFT, judged.url, judged.reason)
+                    if lease.host.record.is_source and isinstance(judged, Page | Removed):
+                        await self._unlisted(judge, judged)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
                     yield link_request(self.crawler.spider, judge.leads_to, item)
+
+    async def _unlisted(self, judge: _Judge, folder: Page | Removed) -> None:
+        """Make the files due that a changed folder, or one that has left, names no more. The index
+        does not count the links to files, because it has no link texts of files."""
+        assert self.scheduler is not None
+        if isinstance(folder, Removed):
+            judge.stored = await self._stored(judge.visit, judge.response, ())
+        if judge.stored is not None:
+            now = {link.exact for link in folder.links} if isinstance(folder, Page) else set()
+            names = {link.exact for link in judge.stored.links if link.exact} - now
+            self.scheduler.frontier.unlinked(sorted(names))
 
     async def _stored(
         self, visit: FetchRecord, response: Response, changing: Collection[bytes]

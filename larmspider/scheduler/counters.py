@@ -73,7 +73,7 @@ def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     if refresh.mode == DUE:
         next_time = time.localtime(refresh.next_visit(frontier.clock()))
         found[stats.REFRESH_NEXT] = time.strftime("%d %b %H:%M", next_time)
-    silent = [name for name, host in frontier.hosts.items() if host.record.is_silent]
+    silent = [name for name, host in frontier.hosts.items() if host.record.is_away]
     waiting = {
         name: number
         for name, host in frontier.hosts.items()
