@@ -321,6 +321,7 @@ class SearchIndexPipeline(Store):
             self._up_to_date = True  # until the next write()
             with self._failure_kept():
                 await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
+            self._tell_unlinked(writer)  # this run visits them
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:
@@ -423,11 +424,14 @@ class SearchIndexPipeline(Store):
             with self._failure_kept():
                 await asyncio.to_thread(writer.checkpoint, self._must_end)
                 await asyncio.to_thread(self._write_marks)
-            # by now close_spider() may have taken the writer away
-            names, writer.anchors.unlinked = writer.anchors.unlinked, []
-            if names:
-                self._unlinked(names)
+            self._tell_unlinked(writer)
         self.flush()
+
+    def _tell_unlinked(self, writer: IndexWriter) -> None:
+        # the writer is an argument, because close_spider() may have taken it away by now
+        names, writer.anchors.unlinked = writer.anchors.unlinked, []
+        if names:
+            self._unlinked(names)
 
     def _ask_unreached(self) -> None:
         """Ask which hosts do not answer, and which hosts' pages belong to another worker now."""
