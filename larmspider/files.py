@@ -23,8 +23,8 @@ from typing import IO
 
 _SOCKET_NAME = 100
 """Bytes; sockaddr_un of Linux has 108, of others 104."""
-_LOOK_SECS = 0.005
-"""Far longer than is_locked() has a lock."""
+_LOOK_SECS = (0.005, 0.02, 0.05)
+"""Pauses before a lock is tried again. is_locked() has it for less, but on a busy machine."""
 _MOST_FILES = 1 << 20
 """More than any crawl needs; some systems refuse more, or mean no limit at all by it."""
 
@@ -39,11 +39,12 @@ def lock(path: Path) -> IO[str]:
     """
     file = path.open("a")
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # perhaps by is_locked() of another process
-            time.sleep(_LOOK_SECS)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for pause in _LOOK_SECS:
+            with suppress(BlockingIOError):  # perhaps by is_locked() of another process
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return file
+            time.sleep(pause)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
         file.close()
         raise
