@@ -223,6 +223,12 @@ def how_to_make_room(text: str) -> str:
     return "raise the limit (ulimit -f)" if os.strerror(errno.EFBIG) in text else ""
 
 
+def again_with_room(text: str) -> str:
+    """The advice for a command that a refused write ended before it began; "" for other errors."""
+    room = how_to_make_room(text)
+    return f"{room}, and run the same command again" if room else ""
+
+
 _CAUSES = frozenset({errno.EFBIG, errno.EDQUOT, errno.ENOSPC, errno.EROFS})
 
 
