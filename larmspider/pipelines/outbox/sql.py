@@ -143,6 +143,12 @@ class Database(ABC):
         )
         return dict(rows.fetchall())
 
+    def with_page(self, urls: Sequence[str]) -> set[str]:
+        """Those of the URLs that have a row in `pages`."""
+        marks = ", ".join([self.mark] * len(urls))
+        rows = self.connection.execute(f"SELECT url FROM pages WHERE url IN ({marks})", list(urls))  # noqa: S608
+        return {url for (url,) in rows.fetchall()}
+
     def close(self) -> None:
         connection, self.connection = self.connection, None
         if connection is not None:
@@ -317,7 +323,7 @@ class SqlReceiver(Receiver):
         of_url: dict[str, list[Entry]] = {}
         for entry in batch:
             of_url.setdefault(entry.url, []).append(entry)
-        known = db.newest(list(of_url))
+        known, there = db.newest(list(of_url)), db.with_page(list(of_url))
         newer = [
             entry
             for url, entries in of_url.items()
@@ -325,13 +331,17 @@ class SqlReceiver(Receiver):
             if url not in known or db.time(entry.stamp) > known[url]
         ]
         last = {entry.url: entry for entry in sorted(newer, key=lambda one: one.stamp)}
-        gone = [[url] for url in last if url in known]
+        for url, entries in of_url.items():
+            if url not in last and url not in there:  # the table was emptied, or is an older copy
+                same = (one for one in entries if db.time(one.stamp) == known[url])
+                last.update((url, one) for one in same if one.removed is None)
+        gone = [[url] for url in last if url in known or url in there]
         db.many(f"DELETE FROM pages WHERE url = {db.mark}", gone)  # noqa: S608
         db.many(f"DELETE FROM links WHERE from_page = {db.mark}", gone)  # noqa: S608
         db.copy("versions", map(self._version, newer))
-        there = [entry for entry in last.values() if entry.removed is None]
-        db.copy("pages", map(self._page, there))
-        db.copy("links", (row for entry in there for row in self._links(entry)))
+        pages = [entry for entry in last.values() if entry.removed is None]
+        db.copy("pages", map(self._page, pages))
+        db.copy("links", (row for entry in pages for row in self._links(entry)))
 
     def _page(self, entry: Entry) -> list[Any]:
         db, page = self.database, entry.page

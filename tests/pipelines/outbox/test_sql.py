@@ -157,6 +157,25 @@ def test_an_older_version_that_comes_late_brings_nothing_back(
     assert rows("SELECT count(*) FROM pages") == rows("SELECT count(*) FROM links") == [(0,)]
 
 
+@pytest.mark.parametrize("lost", ["pages", "links", "versions"])
+def test_a_table_that_was_emptied_is_filled_again(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows, lost: str
+) -> None:
+    """The other tables have the pages of this batch. A removed page stays removed."""
+    batch = entries(tmp_path, page("a", b"1"), page("b", b"1"), removed("c"), now=1000.0)
+    receiver.send(batch)
+    tables = ("pages", "links", "versions")
+    full = [rows(f"SELECT count(*) FROM {table}") for table in tables]
+    assert full == [[(2,)], [(4,)], [(3,)]]
+    receiver.database.connection.execute(f"DELETE FROM {lost}")
+    if lost == "links":
+        receiver.database.connection.execute("DELETE FROM pages")
+    receiver.database.connection.commit()
+    for _ in range(2):
+        receiver.send(batch)
+        assert [rows(f"SELECT count(*) FROM {table}") for table in tables] == full
+
+
 def test_a_page_may_come_back(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:
     for item in (page("a", b"1"), removed("a"), page("a", b"3")):
         receiver.send(entries(tmp_path, item))
