@@ -95,7 +95,7 @@ class ZipReader:
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
         self.damage: Unread | None = None
-        """Why the list, or a member that was asked for, could not be read."""
+        """Why the list or a member could not be read."""
         self._scanned: zipfile.ZipFile | None = None
         try:
             self._zip = _opened(body)
@@ -121,7 +121,7 @@ class ZipReader:
             return unread.data
 
     def end(self) -> None:
-        """Raises Unread if the list of members, or a member that was asked for, is damaged."""
+        """Raises Unread if the list of members, or a member that was read, is damaged."""
         if self.damage is not None:
             raise self.damage
 
