@@ -176,8 +176,8 @@ def charset_of(body: bytes, content_type: str | None) -> str:
 
 
 def wide_without_mark(body: bytes) -> str | None:
-    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters; or by the zeros of
-    its spaces and line ends, if nearly all characters are from two or three scripts."""
+    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters; or by those
+    zeros that its spaces and line ends have, if nearly all characters are from a few scripts."""
     head = body[: _SCRIPT_BYTES & ~1]
     if b"\0" not in head or len(body) < _WIDE_BYTES:
         return None
