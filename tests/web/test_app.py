@@ -35,6 +35,7 @@ from larmspider.web.connections import MAX_CONNECTIONS, Connections
 from larmspider.web.request import THREADS
 from larmspider.workdir.manifest import MANIFEST, SHARED
 from tests.support.web.browser import Browser
+from tests.support.web.console import until
 from tests.support.web.serving import ADDRESS, LOOKS, Served, request, shown
 from tests.support.web.serving import TOKEN as SERVED
 
@@ -129,6 +130,18 @@ def test_links_and_urls_are_not_mixed_up(served: Callable[..., Served], demo_cra
     assert '<th scope="row">scope</th>' in links
     assert ">robots<" not in links
     assert 'data-text="refused">0<' not in page
+
+
+def test_linked_hosts_lead_to_pages_that_exist(
+    served: Callable[..., Served], demo_crawl: Path
+) -> None:
+    """Hosts outside of the scope are listed, and have no page."""
+    site = served(demo_crawl)
+    until(lambda: site.get("/links?show=hosts&format=json").status == 200, "links are counted")
+    rows = LexborHTMLParser(site.get("/links?show=hosts").text).css(".data tbody th")
+    led = [one.css_first("a") for one in rows]
+    assert [site.get(one.attributes["href"] or "").status for one in led if one] == [200]
+    assert None in led
 
 
 @pytest.mark.parametrize(
