@@ -131,15 +131,15 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _beginning(body: bytes) -> bytes:
-    """``body`` without what stands before its head: a byte order mark, empty lines, the size that
-    Apple Mail writes."""
+    """``body`` without what stands before its head (a byte order mark, empty lines, the size that
+    Apple Mail writes), and without zeros at its end."""
     if b"\n" not in body[:_SAMPLE]:
         body = body.replace(b"\r", b"\n")  # of an old Mac
     if body[:1] in _BEFORE:
         body = body.removeprefix(_MARK).lstrip(_BLANK)
         if found := _SIZE.match(body):
             body = body[found.end() : found.end() + int(found[1])]
-    return body
+    return body.rstrip(b"\0")  # a disk or a copy may have filled it up
 
 
 def _near(body: bytes) -> Near:
