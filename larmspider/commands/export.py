@@ -19,9 +19,7 @@ class Command(LarmCommand):
         return "[options] pages|text|passages|links|hosts|removed FILE, or scope FOLDER"
 
     def short_desc(self) -> str:
-        return (
-            "Write a crawl's pages, text, passages, links or hosts into a file, or its scope"
-        )
+        return "Write a crawl's pages, text, passages, links or hosts into a file, or its scope"
 
     def long_desc(self) -> str:
         return (

@@ -124,7 +124,7 @@ _SIGNATURES = (
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/x-wav", b"AVI ": "video/x-msvideo"}
 _FORM = {b"AIFF": "audio/x-aiff", b"AIFC": "audio/x-aiff"}
 _MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")
-_ID3 = slice(-128, -125)  # tags of 1996 stand behind the sound
+_ID3 = slice(-128, -125)  # tags of 1996 follow the sound
 _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 """A frame that Zstandard passes over (RFC 8878 3.1.2)."""
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
@@ -169,7 +169,7 @@ PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
     | {"text/calendar", "text/x-vcalendar", "text/vcard"}
 )
-"""Servers that know no better send these as text/plain."""
+"""Types that servers send as text/plain if they do not know them."""
 
 _INFO = re.compile(rb"\AThis is [^\n]{1,200}\bmakeinfo\b|\x1f\n(?:File|Indirect|Tag Table): ?")
 """GNU info: text, with a control character before each node."""
@@ -237,7 +237,7 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
 
 
 def _has_document(body: bytes) -> bool:
-    """Whether a document may stand behind a warning of PHP. The warning came before the header that
+    """Whether a document may follow a warning of PHP. The warning came before the header that
     says what it is, so PHP has sent it as a page."""
     return body.find(b"%PDF-", 0, _PDF_JUNK) >= 0 or body.find(_ZIP_STARTS[0], 0, _PDF_JUNK) >= 0
 
@@ -372,7 +372,7 @@ def _is_utf_8(stretch: bytes) -> bool:
 
 
 def _begins_as_xml(body: bytes) -> bool:
-    """Whether a body that the server calls XML may be XML, possibly behind a warning. Apache calls
+    """Whether a body that the server calls XML may be XML, possibly after a warning. Apache calls
     source code in Rust application/rls-services+xml."""
     return b"<" in _plain_start(body) or not is_text(body)
 
@@ -410,8 +410,8 @@ def _plain_start(body: bytes) -> bytes:
 
 
 def _wide_charset(head: bytes) -> str | None:
-    """Python's name for the charset of a text with two or four bytes a character; None for others.
-    Without a mark the first 16 bytes show it."""
+    """Python's name for the charset of a text with two or four bytes a character; None for other
+    texts. Without a mark the first 16 bytes show it."""
     if head.startswith(_MARKS[1:]):
         return _WIDEST.get(head[:4], "utf-16")
     return _WIDEST.get(head[:4]) or wide_without_mark(head)
@@ -503,7 +503,7 @@ def _found(body: bytes, look: Look) -> _Found:
 
 
 def _is_pdf(body: bytes) -> bool:
-    """Whether a PDF begins behind a few other bytes: a byte order mark, a head of HTTP, a warning
+    """Whether a PDF begins after a few other bytes: a byte order mark, a head of HTTP, a warning
     of PHP. A text or a page that shows the first bytes of a PDF is not a PDF."""
     if body.find(b"%PDF-", 0, _PDF_JUNK) < 0 or not (found := _PDF_AT.search(body, 0, _PDF_JUNK)):
         return False
@@ -516,7 +516,7 @@ def _is_pdf(body: bytes) -> bool:
 
 
 def _is_zip_behind_junk(body: bytes) -> bool:
-    """Whether a zip file begins behind a warning of PHP or the like. A program that unpacks itself
+    """Whether a zip file begins after a warning of PHP or the like. A program that unpacks itself
     has more before it."""
     start = body.find(_ZIP_STARTS[0], 1, _PDF_JUNK)
     return start > 0 and is_text(body[:start]) and b"PK\x05\x06" in body[-END_BYTES:]

@@ -47,7 +47,7 @@ from typing import Any, NamedTuple, TypeAlias
 import lmdb
 
 from larmspider.errors import MEND, CrawlDirError
-from larmspider.files import how_to_make_room, in_words, make_folder, sync_folder
+from larmspider.files import again_with_room, in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
@@ -77,7 +77,7 @@ _PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
 _TEXT = _ID - _TARGET
-_MOST_TEXTS = 255  # of one target, whose number is a byte
+_MOST_TEXTS = 255  # texts of one target, as their number is a byte
 
 
 class LinkTexts(NamedTuple):
@@ -118,8 +118,7 @@ class AnchorTable:
             }
         except lmdb.Error as error:
             why = in_words(error, directory)
-            room = how_to_make_room(why)
-            mend = f"{room}, and run the same command again" if room else MEND
+            mend = again_with_room(why) or MEND
             raise CrawlDirError(
                 f"{directory}: the anchor table cannot be opened: {why}; {mend}"
             ) from error
@@ -319,7 +318,7 @@ class AnchorTable:
                 yield _texts(cursor, page_key(url))
 
     def standing(self, normalized: Iterable[str]) -> dict[str, Standing]:
-        """How the flushed links to some pages stand."""
+        """The state of the flushed links to some pages."""
         with self._env.begin(db=self._heads) as txn:
             rows = ((url, txn.get(page_key(url))) for url in normalized)
             heads = ((url, _Head.decode(row) if row else _Head(url)) for url, row in rows)

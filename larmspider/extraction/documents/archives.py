@@ -1,6 +1,6 @@
 """Archives: zip, tar and compressed files, whose members are parts of the document (parts.py).
 
-Read are zip (stored, Deflate, bzip2, LZMA; streamed, with zip64, behind other bytes), tar (ustar,
+Read are zip (stored, Deflate, bzip2, LZMA; streamed, with zip64, after other bytes), tar (ustar,
 GNU, pax, before POSIX; sparse members), gzip, bzip2, xz, lzma and Zstandard, each also around a
 tar. A size that an archive claims counts for nothing. Not read: members with a password
 (``encrypted``), zip by other methods and in several files (``no-reader``), and comments.
@@ -45,7 +45,7 @@ _OPENERS: dict[str, Any] = {
 _PIECE = 1 << 16
 _END_BYTES = (1 << 16) + 22
 """Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
-_HEAD_BYTES = 30  # of a member, before its name
+_HEAD_BYTES = 30  # bytes of a member's head before its name
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"
 
@@ -89,7 +89,7 @@ class ZipReader:
         self.budget = Budget(len(body)) if budget is None else budget
         self._body = body
         self.lies = False
-        """Whether a member that was read has another size than the list says."""
+        """Whether a member that was read has a size other than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
         self.damage: Unread | None = None
@@ -110,7 +110,8 @@ class ZipReader:
             raise damage from None
 
     def beginning(self, name: str) -> bytes:
-        """The bytes of a member, or those before its damage. Raises Unread if there are none."""
+        """The bytes of a member, or the bytes before its damage. Raises Unread if there are
+        none."""
         try:
             return self.read(name)
         except Unread as unread:
@@ -228,7 +229,7 @@ def without_claims(data: bytes) -> bytes:
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """An archive has no text but the names of its members."""
+    """The only text of an archive is the names of its members."""
     return Page(url)
 
 
@@ -353,7 +354,7 @@ def _plain(info: tarfile.TarInfo) -> str:
 
 
 def _next_head(body: bytes, begin: int) -> int:
-    """Where the next member begins, behind ``begin``; the end if no member follows."""
+    """Where the next member begins, after ``begin``; the end if no member follows."""
     at = begin
     while (at := body.find(b"ustar", at)) >= 0:
         head = at - 257

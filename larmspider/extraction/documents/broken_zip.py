@@ -3,7 +3,7 @@
     zipfile.ZipFile(io.BytesIO(with_list(body)))
 
 Each member has a head of its own (APPNOTE 4.3.7), which gives its entry in a new list. A streamed
-member has its sizes behind it (4.3.9). A member without known sizes goes to the next head, and the
+member has its sizes after it (4.3.9). A member without known sizes goes to the next head, and the
 last one to the end.
 """
 
@@ -50,7 +50,7 @@ def is_listed_within(body: bytes, archive: zipfile.ZipFile) -> bool:
 
 
 def with_list(body: bytes) -> bytes:
-    """``body`` with a new list of its members behind it. Raises BadZipFile if there are none."""
+    """``body`` with a new list of its members after it. Raises BadZipFile if there are none."""
     behind = _sizes_behind(body)
     listed: list[bytes] = []
     at = body.find(b"PK\3\4")

@@ -181,7 +181,7 @@ def _add_cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None)
 
 
 def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[str]:
-    """The cells of a row; a cell whose displayed form differs has it behind its value."""
+    """The cells of a row; a cell whose displayed form differs has it after its value."""
     cells = []
     for column, cell in enumerate(row, left):
         if cell != "":
@@ -198,7 +198,7 @@ def _shown(cell: Any) -> str:
             return str(int(cell))
         return f"{cell:.15g}"  # Excel keeps 15 digits
     if isinstance(cell, str):
-        return cell.replace("\0", "")  # behind each letter of Excel 5
+        return cell.replace("\0", "")  # after each letter of Excel 5
     if isinstance(cell, datetime | date | time):
         return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
     return str(cell)

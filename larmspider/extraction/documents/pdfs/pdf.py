@@ -1,7 +1,7 @@
 """PDF, by PDFium: text page by page, titles, the targets of links; pdf_objects.py has the rest.
 
 Form feeds separate the pages in the Page's text, so that a hit can name its page. Undrawn text
-follows behind the drawn text of a page and a line end: looks of annotations and form fields, their
+follows the drawn text of a page and a line end: looks of annotations and form fields, their
 contents and values, titles of the outline, names of attached files, each passage once. Embedded
 files are parts. A document that an empty password opens is read. Left out are pictures (the plugin
 ocr), alternative texts of the structure tree, scripts and names of layers.
@@ -142,7 +142,7 @@ def _is_drawn(page: Any, index: int) -> bool:
 
 
 def _with_looks(document: Any, number: int, text: str, creator: str) -> str:
-    """The text of a page, and behind it the text that its annotations draw."""
+    """The text of a page, and after it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
