@@ -421,3 +421,12 @@ def test_damage_in_the_letters_of_a_page_is_not_silent(is_font):
     page = read(whole[:at] + b"\r\n" + whole[at + 2 :])
     assert page.text.endswith("second page")
     assert page.unread == f"damaged: the text of {1 + is_font} of 2 pages is damaged"
+
+
+@pytest.mark.parametrize("number", [10, 11, 13])
+def test_pages_are_read_though_the_table_of_objects_is_overwritten(number):
+    whole = corpus.pdf(["first page", "second page"])
+    at = whole.rindex(b"xref\n0 ") + len(b"xref\n0 14\n") + 20 * number
+    page = read(whole[:at] + b"0000000009" + whole[at + 10 :])
+    assert page.text == "first page\fsecond page"
+    assert page.unread == "damaged: its table of objects is damaged"
