@@ -42,6 +42,7 @@ _PUSH_BUTTON, _PASSWORD = 1 << 16, 1 << 13
 _HOLDS_FILES = re.compile(rb"/EF\b|/ObjStm\b")
 """A body that has neither has no embedded file; to walk all pages takes a tenth of reading them."""
 _LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
+_FONT_FILES = ("/FontFile", "/FontFile2", "/FontFile3")
 _REBUILT = "reconstruct cross-reference table"
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
@@ -184,6 +185,9 @@ def _of_page(page: Any) -> Iterator[Any]:
     for font in fonts.as_dict().values() if isinstance(fonts, Dictionary) else ():
         if isinstance(font, Dictionary):
             yield font.get("/ToUnicode")
+            for one in (font, *_dictionaries(font.get("/DescendantFonts"))):
+                if isinstance(described := one.get("/FontDescriptor"), Dictionary):
+                    yield from map(described.get, _FONT_FILES)
 
 
 def _is_whole(stream: Any, known: dict[tuple[int, int], bool]) -> bool:
