@@ -28,10 +28,10 @@ a single crawl with `-s NAME=VALUE`, for good in that file, or in a settings mod
 begins with `from larmspider.settings import *`.
 
 Names that begin with `LARM_` are ours. They carry their unit. A name that does not exist, or a
-value that is not accepted, is an error when the crawl starts, before anything is written. Lists and
-mappings may be written on the command line as they are here, which is JSON, as in
-`-s 'LARM_DENY_ADDRESSES=["10.0.0.0/8", "fe80::/10"]'`, and lists separated by commas, too. Scrapy's
-settings keep their meaning.
+value that is not accepted, is an error when the crawl starts, before anything is written. On the
+command line, lists and mappings are JSON, as here:
+`-s 'LARM_DENY_ADDRESSES=["10.0.0.0/8", "fe80::/10"]'`. Lists may also be separated by commas
+(`LARM_EXCLUDE`: by white space). Scrapy's settings keep their meaning.
 """
 _STATS = """\
 # Stats

@@ -38,7 +38,7 @@ SEAL = "sealed.json"
 _PAGE_FILES = "pagefile_*.pfl"
 _FOOTER = struct.Struct("<II")
 _FOOTER_MAGIC = 1337
-"""Ends each file of Tantivy, behind the length of a footer that is JSON (tantivy, footer.rs)."""
+"""Ends each file of Tantivy, after the length of a footer that is JSON (tantivy, footer.rs)."""
 
 
 class Stretch(NamedTuple):

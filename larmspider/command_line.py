@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OWN = "larmspider.commands"
 PACKAGES = (OWN, "scrapy.commands")
 HIDDEN = ("bench", "check", "edit", "genspider", "runspider", "startproject", "version")
-"""Scrapy's commands for those who write spiders: run, but not listed."""
+"""Scrapy's commands for authors of spiders: run, but not listed."""
 _VERSION = ("--version", "-V")
 _HELP = ("--help", "-h")
 _WIDTH = 11

@@ -33,7 +33,7 @@ _FULL_BYTES = 1 << 20
 
 
 def lock(path: Path) -> IO[str]:
-    """The lock file, made if need be, and locked until it is closed; a killed process frees it.
+    """The lock file, made if missing, and locked until it is closed; a killed process frees it.
 
     Raises BlockingIOError if another process holds the lock, OSError if there can be none.
     """
@@ -186,7 +186,7 @@ def in_words(error: Exception, path: Path) -> str:
 
 _HIDDEN = (
     os.strerror(errno.EIO),  # LMDB, of a write that was cut short (mdb.c)
-    "disk I/O error",  # SQLite, of all but ENOSPC
+    "disk I/O error",  # SQLite, of all except ENOSPC
     "database or disk is full",
     "An index writer was killed",  # by Tantivy, whose thread has ended
     "Failed to open file for write",

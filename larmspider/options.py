@@ -36,7 +36,7 @@ _FALSE = {"0", "false", "no", "off", ""}
 _OPTIONAL = ("LARM_LOWERCASE_PATH",)
 """Booleans that are None if they are not set."""
 _EXPRESSIONS = ("LARM_EXCLUDE",)
-"""Lists of regular expressions, in which commas part nothing."""
+"""Lists of regular expressions: commas separate no entries."""
 _FRACTIONS = ("_TIMEOUT", "_DELAY")
 """Endings of Scrapy's settings in seconds that may be fractions although the default is an
 integer."""

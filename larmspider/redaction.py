@@ -68,7 +68,7 @@ _secrets: set[str] = set()
 _patterns: list[re.Pattern[str] | None] = [None, None]
 """Patterns of all secrets, and of the secrets that are masked in the log."""
 _logged: set[str] = set()
-"""How the latter may be written."""
+"""All ways to write a secret that is masked in the log."""
 
 
 def keep_secret(*values: str, user: str = "") -> None:
@@ -119,7 +119,7 @@ def keep_secrets_of_environment(environment: Mapping[str, str] = os.environ) -> 
 
 
 def told(text: object, limit: int = MAX_TEXT) -> str:
-    """A text of others: printable, in one line of ``limit`` characters, without secrets."""
+    """A foreign text: printable, in one line of ``limit`` characters, without secrets."""
     whole = str(text)
     line = " ".join(readable(" ".join(whole[:_MAX_READ].split())).split())
     if len(whole) > _MAX_READ:

@@ -43,7 +43,7 @@ LARM_DIR = "crawl"
 LARM_PUSH = False
 
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
-# read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
+# read, 0770 lets it also run `larmspider serve` and other commands. Empty: by the umask; 0700 if
 # `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
 LARM_DIR_MODE = ""
 
@@ -59,7 +59,7 @@ LARM_RESUME = ""
 # Revisit pages of an ended crawl (docs/refresh.md): `due`: the pages that are due now, then end;
 # `watch`: pages as they become due, without end; `all`: every page once; a regular expression as
 # for `LARM_RESTRICT`: pages whose URL matches, once; `index`: nothing is fetched, the search index
-# is rebuilt from the page files (`scrapy reindex`). Spider argument `refresh`.
+# is rebuilt from the page files (`larmspider reindex`). Spider argument `refresh`.
 LARM_REFRESH = ""
 
 # Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Unused visits are kept for
@@ -70,17 +70,17 @@ LARM_REFRESH_PER_DAY = 0
 LARM_REFRESH_ORDER = "value"
 
 # A name for this worker's run of `refresh=all`, or of a pattern. Workers with the same name are one
-# run, and a worker that joins after its end starts no other run. `scrapy workers` makes up a name
-# for each start; set it for workers that you start one by one.
+# run, and a worker that joins after its end starts no other run. `larmspider workers` makes up a
+# name for each start; set it for workers that you start one by one.
 LARM_REFRESH_RUN = ""
 
 # --- Many workers -------------------------------------------------------------------------------
 
-# All others need `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
-# `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
-# client, on the command line as JSON: `{"socket_timeout": 5}` for how long a reply may take (30 s).
-# These are scrapy-redis's settings;
-# its `REDIS_DECODE_RESPONSES` has no effect.
+# All settings of this section except `LARM_SHARDS` need `REDIS_URL` (docs/workers.md).
+# `REDIS_HOST`, `REDIS_PORT` and `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has
+# further arguments of the Redis client, on the command line as JSON: `{"socket_timeout": 5}` for
+# how long a reply may take (30 s). These are scrapy-redis's settings; its
+# `REDIS_DECODE_RESPONSES` has no effect.
 
 # The Redis in which workers share a crawl. The URL holds a password, so set it in the environment:
 # others can read command lines, scrapyd's list of jobs and its log (docs/deploy.md).
@@ -123,8 +123,8 @@ USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
 # Obey robots.txt.
 ROBOTSTXT_OBEY = True
 
-# Requests in flight in all, by each worker. Spider argument `threads`; `scrapy control threads N`
-# changes it while the crawl runs, as it does connections and delays of a host.
+# Requests in flight in all, by each worker. Spider argument `threads`; `larmspider control threads
+# N` changes it while the crawl runs, as it does connections and delays of a host.
 CONCURRENT_REQUESTS = 16
 
 # Requests in flight to one host.
@@ -160,8 +160,8 @@ LARM_SHARED_GAPS = ""
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
-# Fetch the sitemaps and feeds of each host, at most once a day: those that robots.txt and pages
-# name, and `/sitemap.xml`. They name pages without links to them, and pages that have changed
+# Fetch `/sitemap.xml` of each host, and the sitemaps and feeds that robots.txt and pages name, at
+# most once a day. They name pages without links to them, and pages that have changed
 # (docs/refresh.md#signals).
 LARM_SITEMAPS = True
 
@@ -201,7 +201,7 @@ LARM_HOST_PARK_SECS = 600.0
 # Times in a row that a host is parked; then the host is given up until the next run.
 LARM_HOST_MAX_PARKS = 3
 
-# --- Limits: what can get infinite, will get infinite -------------------------------------------
+# --- Limits -------------------------------------------------------------------------------------
 
 # Seconds for one fetch.
 DOWNLOAD_TIMEOUT = 30
@@ -220,15 +220,15 @@ LARM_LOW_SPEED_SECS = 20
 # fetch ends at the limit. 0 is no limit.
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 
-# The same for a document that is not a page (docs/documents.md), as the response's head announces
-# it; at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
-# body, and found by title and link texts and as "too large to read".
+# The same limit for a document whose response header says that it is not a page
+# (docs/documents.md); at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger document
+# is stored without its body, and found by title and link texts and as "too large to read".
 LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
 
-# Larger bodies of either kind, up to this number of bytes, are written to files in `LARM_DIR/blobs`
-# while they arrive, each once, and are not read: found by title and link texts and as "too large to
-# read" (docs/documents.md#larger-than-memory). More than the two limits above; 0: no such files.
-# `DOWNLOAD_TIMEOUT` has to be long enough for them.
+# Larger bodies of pages and documents, up to this number of bytes, go to files in `LARM_DIR/blobs`
+# (docs/documents.md#larger-than-memory). They are not read, and are found by title and link texts
+# and as "too large to read". Must exceed both limits above; 0 turns this off. `DOWNLOAD_TIMEOUT`
+# has to be long enough for them.
 LARM_BLOB_BYTES = 0
 DOWNLOAD_WARNSIZE = 0
 
@@ -276,8 +276,8 @@ LARM_RENDER_SECS = 20.0
 LARM_RENDER_BYTES = 20_000_000
 
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
-# process of its own so that the crawl continues. A document that takes longer is stored without
-# text and links, with a note in `fetch.log`.
+# separate process so that the crawl continues. A document that takes longer is stored without text
+# and links, with a note in `fetch.log`.
 LARM_EXTRACTION_SECS = 10.0
 
 # Memory of that process, with the same consequence. Not on Windows.
@@ -287,12 +287,12 @@ LARM_EXTRACTION_BYTES = 1 << 30
 # own thread. The process takes some 40 MB and has at most 32 pages; the crawl itself extracts
 # further ones. `auto`: on machines with two cores or more, once the crawl's thread has been busy
 # for half of the time over 200 pages; a polite crawl of few hosts never is. `on`: from the first
-# page; `off`: never. `scrapy workers` with more than one worker for two cores turns `auto` to
+# page; `off`: never. `larmspider workers` with more than one worker for two cores turns `auto` to
 # `off`.
 LARM_EXTRACTION_BESIDE = "auto"
 
 # CPU seconds for reading one document that is not a page: PDF, Office, mail, archives
-# (docs/documents.md). They are read in other processes of their own. A document that takes longer
+# (docs/documents.md). They are read in further separate processes. A document that takes longer
 # is stored without text and links, with a note in `fetch.log`. A host with several slow documents
 # in a row gets fewer seconds.
 LARM_DOCUMENT_SECS = 30.0
@@ -322,7 +322,7 @@ LARM_SECOND_READER = "auto"
 
 # The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
 # are then read by it (Debian: `tesseract-ocr`, `tesseract-ocr-deu`), at the lowest priority, in a
-# queue of their own. Empty: scanned pages are not read.
+# separate queue. Empty: scanned pages are not read.
 LARM_OCR = ""
 
 # Seconds for the scanned pages of one PDF; pages that were read until then are kept.
@@ -463,9 +463,9 @@ SPIDER_MIDDLEWARES = {
 # --- The frontier -------------------------------------------------------------------------------
 
 # `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier decides
-# when a host may get a request, so the downloader has no slots of its own. Other schedulers need
-# these slots, but with the frontier they would delay requests twice. One without the other is an
-# error at the start. How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
+# when a host may get a request, so the downloader uses no slots. Other schedulers need them, but
+# with the frontier they would delay requests twice. One without the other is an error at the start.
+# How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
 
 # One queue for each host; hosts take turns.
 SCHEDULER = "larmspider.scheduler.FrontierScheduler"
@@ -535,8 +535,8 @@ LARM_CONNECTORS = {
 # machine is read, whatever a page names (docs/files.md).
 LARM_FILE_ROOTS: list[str] = []
 
-# Who may use a share, where its server does not tell the crawl's account (docs/files.md), as
-# `{"smb://nas/share/": ["authenticated"]}`, with principals as in LARM_ACCESS_RULES.
+# Persons who may use a share, where its server does not tell the crawl's account (docs/files.md),
+# as `{"smb://nas/share/": ["authenticated"]}`, with principals as in LARM_ACCESS_RULES.
 LARM_SMB_SHARE_ACCESS: dict[str, list[str]] = {}
 
 # Where readers of the search find these files, by the beginning of their URLs:
@@ -592,7 +592,7 @@ LARM_LINK_LOG = "distinct"
 # The size of a page file, at most.
 LARM_PAGEFILE_BYTES = 50_000_000
 
-# How many old versions of a page `scrapy compact` keeps.
+# How many old versions of a page `larmspider compact` keeps.
 LARM_VERSIONS = 0
 
 # `zstd`: new page files, `store.log` and `links.log` are compressed, as `links.log.zst`
@@ -603,7 +603,7 @@ LARM_COMPRESSION = ""
 # writes anyway (docs/warc.md#without-page-files).
 LARM_BODIES = "page-files"
 
-# The size of a WARC file, at most; a larger page gets a file of its own. For
+# The size of a WARC file, at most; a larger page gets a separate file. For
 # `larmspider.plugins.warc.pipeline.WarcPipeline`, if it is in `ITEM_PIPELINES` (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000
 
@@ -648,7 +648,7 @@ REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 LARM_OUTBOX_BYTES = 10_000_000_000
 
 # A crawl that ends waits for receivers as long as they take pages, and this number of seconds for a
-# receiver that takes none. The next run sends the rest, or `scrapy outbox --send`.
+# receiver that takes none. The next run sends the rest, or `larmspider outbox --send`.
 LARM_OUTBOX_END_SECS = 30.0
 
 # The database of `SqlReceiver`: `postgresql://user:password@host/name` or `sqlite:pages.db`. It may
@@ -785,7 +785,7 @@ LARM_SEARCH_COLOUR = ""
 # English.
 LARM_SEARCH_LANGUAGE = ""
 
-# The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
+# The names of crawls that `larmspider serve DIR DIR` searches together, by directory, as
 # {"/srv/crawl-hr": "Staff"} (docs/rights.md#several-crawls-in-one-search). Other crawls have
 # the names of their directories.
 LARM_COLLECTIONS: dict[str, str] = {}
@@ -803,7 +803,7 @@ LARM_BEST_BETS_FILE = ""
 LARM_LABELS_FILE = ""
 
 # Log the queries of the search page, and their numbers of hits; not the users
-# (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.
+# (docs/search.md#the-log-of-queries). Frequent queries are then suggested to other readers.
 LARM_QUERY_LOG = False
 
 # Days that a query is kept.

@@ -51,7 +51,7 @@ sitemaps_found = object()
 """``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""
 
 let_go = object()
-"""No arguments. The crawl has been stopping for some time: long work is dropped, and its URLs are
+"""No arguments. The crawl has been stopping for a while: long work is dropped, and its URLs are
 fetched again when the crawl is continued."""
 
 wake = object()

@@ -14,7 +14,7 @@ The summary at the end of a crawl counts URLs as the frontier does, each once:
   (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), a larger budget is needed.
 
 Monitor, progress, last lines of workers, web pages and `/metrics` show the same numbers. Filters
-*reject* links; a rejected link becomes no URL. Under another scheduler than ours the figures come
+*reject* links; a rejected link becomes no URL. Under a scheduler other than ours the figures come
 from the page files, or without page files from the spider's items.
 """
 
@@ -107,7 +107,7 @@ FRONTIER = "larm/frontier/{state}"
 queued, stored, failed, refused, merged"""
 ALIASES = "larm/aliases/{rule}/{state}"
 """FrontierScheduler, at the end: hosts where a rule of `LARM_CANONICAL_RULES` is on trial, proven
-or off, among the hosts that were asked in this run or have merged URLs"""
+or off, among the hosts that got requests in this run or have merged URLs"""
 RUN = "larm/run/{state}"
 """FrontierScheduler: URLs that were finished in this run: stored, failed, refused; each once;
 merged: fetched, and found to be copies of pages that have another URL"""

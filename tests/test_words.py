@@ -37,6 +37,11 @@ HARD = [
     (r"\b(?:anew|in vain|all the same|for there (?:is|are))\b", "again, without result, anyway"),
     (r"\bwhat (?:is|was) (?:not )?[a-z]+ed\b", "the noun: stored pages, queued URLs"),
     (r"\bis no [a-z]+ of\b", "is not a"),
+    (r"\bequally (?:many|much)\b", "the same number of ..."),
+    (r"\bin each other\b(?!')", "nested"),
+    (r"\banother [a-z]+ than\b", "a ... other than"),
+    (r'[,;] "" for one\b', '"" if it is one'),
+    (r"\ban own\b", "the noun: this worker's, a separate, a field of LARM_FIELDS"),
 ]
 """Phrases, and what to say instead."""
 _HARD = re.compile("|".join(pattern for pattern, _ in HARD), re.IGNORECASE)

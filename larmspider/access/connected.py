@@ -1,4 +1,4 @@
-"""Rights of documents that a connector reads, and the contract of its pass over rights.
+"""Rights of documents that a connector reads. RightsReader reads only the rights again.
 
     headers = {RIGHTS_HEADER: packed(rights)}        # the connector's answer has them
     connected.access_of(Document("smb://nas/share/plan.odt", headers))
@@ -32,8 +32,8 @@ _NAME = RIGHTS_HEADER.lower().encode()
 
 
 class AwayError(Exception):
-    """A source cannot be asked now, so its documents keep the rights that they had. ``below``: the
-    folder whose documents these are, "" for the whole root."""
+    """A source cannot be reached now, so its documents keep the rights that they had. ``below``:
+    the folder whose documents these are, "" for the whole root."""
 
     def __init__(self, why: str, below: str = "") -> None:
         super().__init__(why)
@@ -92,7 +92,7 @@ def _unpacked(value: bytes) -> Rights:
 
 
 class ConnectedRights:
-    """Rights by the answers of connectors."""
+    """Takes rights from the answers of connectors."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings

@@ -4,8 +4,8 @@
     hr == AccessList.unpack(hr.pack())
 
 A list is judged by the rules of its kind (judge.py). "Deny before allow" would be wrong for both
-kinds of files: POSIX admits a person who has one group that may read and another that may not, and
-NT lets an explicit allow stand before an inherited deny.
+kinds of files. POSIX admits a person who has one group that may read and another that may not. NT
+lets an explicit allow win over an inherited deny.
 
 A reader is a set of principals: ``user:anna``, ``group:hr``, ``everyone``, ``authenticated``, and
 numbers as the sources have them, ``uid:1007``, ``gid:100``, ``sid:S-1-5-21-...``.

@@ -37,7 +37,7 @@ class Rules:
 
     @classmethod
     def of(cls, table: Mapping[str, Any], name: str = "LARM_ACCESS_RULES") -> Self:
-        """Raises ConfigError, which calls the table ``name``."""
+        """Parse the setting. ``name``: its name in messages. Raises ConfigError."""
         if len(table) > MAX_RULES:
             raise ConfigError(f"{name}: {len(table):,} rules; expected at most {MAX_RULES:,}")
         found = []

@@ -24,7 +24,7 @@ from larmspider.urls.schemes import DEFAULT_PORTS
 
 META = "meta:"
 HEAD_BYTES = 65_536
-"""A meta element that stands behind them is not looked for."""
+"""Bytes of a page that are searched for its meta element."""
 MAX_VALUE = 100_000
 """Characters of all values together."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -38,13 +38,13 @@ _WITH_TEXT = frozenset({"title", "script", "style", "noscript", "template"})
 
 @dataclass(frozen=True)
 class Sent:
-    """``places``: where the rights stand, by pattern of hosts."""
+    """``places``: by host pattern, the header or meta element with the rights."""
 
     places: tuple[tuple[HostPattern, str], ...] = ()
 
     @classmethod
     def of(cls, table: Mapping[str, Any], name: str = "LARM_ACCESS_SENT") -> Self:
-        """Raises ConfigError, which calls the table ``name``."""
+        """Parse the setting. ``name``: its name in messages. Raises ConfigError."""
         found = []
         for host, place in table.items():
             try:
@@ -66,7 +66,7 @@ class Sent:
         return [f"{pattern} {place}" for pattern, place in self.places]
 
     def place_of(self, url: str) -> str:
-        """Where the rights of a page stand, "" if its host is not trusted for it."""
+        """The header or meta element with a page's rights; "" if its host is not trusted."""
         if not self.places:
             return ""
         parts = urlsplit(url)

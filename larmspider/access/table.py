@@ -9,8 +9,8 @@ table changes, and no document is indexed again.
     table.slot_of("file:///srv/hr/a.odt")          # 16; None: the document has no list
     table.flush()                                  # durable, and seen by readers
 
-Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096, and the index has the
-numbers of the blocks as terms, too (`terms_of`): a few terms stand for many slots.
+Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096. The index also has
+the numbers of the blocks as terms (`terms_of`), so a few terms stand for many slots.
 
 The file is a log, and readers continue where they were (`AccessTable.refresh`). A record has its
 length, its checksum and a msgpack list of changes:
@@ -248,14 +248,14 @@ class AccessWriter(AccessTable):
         self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
         self._next_folder = max(FOLDERS, *self.slots) + 1
         self._moved_before = set(self.moved)  # as the file has them
-        self._touched = set[str]()  # that have moved since, also those that were written again
+        self._touched = set[str]()  # documents marked since, also if written meanwhile
         if not self.id:
             self.id = secrets.token_hex(8)
             self._changes.append(["i", self.id, self.moves])
         self.tidy()
 
     def tidy(self) -> None:
-        """Rewrite a file that has more records that no longer count than others. Raises
+        """Rewrite a file that has more outdated records than valid ones. Raises
         CrawlDirError."""
         with self._writing:
             self.flush()

@@ -3,15 +3,15 @@
     1. the worker's commit record in Redis: its serial number, the stores' positions, and the
        write-ahead log, which is all of 2 and 3
     2. URLs for other workers go into the inboxes of their partitions
-    3. the own partitions change
+    3. this worker's partitions change
     4. the batch goes to the worker's own disk
-    5. the log is dropped, and the inboxes that it has filled are marked; the own inboxes that were
-       marked since are read
+    5. the log is dropped, and the inboxes that it has filled are marked; this worker's inboxes that
+    were marked since are read
 
-1, 2, 3 and 5 are a round trip each (5 two if mail has come), and each may be done twice: steps have
-numbers, and a partition keeps the last number of each worker. If a worker dies between 1 and 5, its
-successor applies its log, and so does the worker itself when it comes back. A worker whose epoch
-has ended can no longer do 1, nor 3 in a partition that has a new owner.
+Steps 1, 2, 3 and 5 take one round trip each; step 5 takes two if mail has come. A step may be done
+twice: steps have numbers, and a partition keeps the last number of each worker. If a worker dies
+between 1 and 5, its successor applies the log. The worker does the same if it comes back first. A
+worker whose epoch has ended cannot do step 1, or step 3 in a partition that has a new owner.
 
 Redis may come back without its last second (it was killed, or a lagging replica took over), before
 any of these commands. If Redis lost the commit, a step answers FORGOTTEN, and the commit restarts
@@ -126,7 +126,7 @@ class _Attempt:
 
 
 class Committer:
-    """Commits for one worker, known by its name and epoch, and applies the logs of others.
+    """Commits for one worker, known by its name and epoch, and applies the logs of other workers.
 
     ``serial`` and ``positions`` belong to the last commit. ``taken`` is the number of times that
     this worker has taken a partition, as far as it knows. ``crawl_id`` names the crawl in Redis.
@@ -158,7 +158,8 @@ class Committer:
         """URLs that were reopened or forgotten, and their states: the next commit with such a URL
         removes its member from the visited table."""
         self.outdated: Sequence[bytes] = ()
-        """Lists of pages in the own directory that no longer count, as read by the last commit."""
+        """Lists of pages in this worker's directory that no longer count, as read by the last
+        commit."""
         self.outdated_done: list[bytes] = []
         """Outdated pages that the next commit removes from Redis."""
         self._unsure: _Attempt | None = None  # whether Redis has it is unknown: the answer was lost
@@ -225,7 +226,7 @@ class Committer:
         return attempt.stored
 
     def _buckets_of(self, partition: int, numbers: Sequence[int]) -> dict[int, list[int]]:
-        """The buckets that hold these members of an own partition."""
+        """The buckets that hold these members of one of the worker's partitions."""
         if partition not in self._owned.tokens:
             return {}
         while not self.table.is_noted(partition):

@@ -1,6 +1,6 @@
 """A worker's signs of life: a thread that renews its lease, every third of a lease.
 
-While partitions change hands it asks more often, or each move would wait for the next renewal.
+While partitions change hands it renews more often, or each move would wait for the next renewal.
 
     heart = Heartbeat(membership, lease, on_beat=..., on_end=...)
     heart.beat()                  # the first one, in this thread

@@ -29,7 +29,7 @@ _NAME = re.compile(rb":(?:(\w+):\{\d+\}|\{crawl\}:(\w+))")
 
 
 def type_of(key: bytes) -> bytes | None:
-    """The type of a key of a crawl; None if it is no such key."""
+    """The type of a key of a crawl; None if it is not a key of a crawl."""
     found = _NAME.search(key)
     return _TYPE_OF.get(found[1] or found[2]) if found else None
 
@@ -37,7 +37,7 @@ def type_of(key: bytes) -> bytes | None:
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
-    The number of a partition stands in braces. The partition is the host's part of a URL key scaled
+    The number of a partition is in braces. The partition is the host's part of a URL key scaled
     to the number of partitions, so the URL keys of a partition are neighbours. The partition
     depends on the host's name in the canonical URL, so two names of one host never have two owners.
     """
@@ -56,7 +56,7 @@ class Keys:
         return int.from_bytes(key[:4], "big") * self.partitions >> 32
 
     def first_key(self, partition: int) -> bytes:
-        """The smallest URL key of a partition; behind the last partition, a key above all keys."""
+        """The smallest URL key of a partition; after the last partition, a key above all keys."""
         start = -(-(partition << 32) // self.partitions)
         return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
 

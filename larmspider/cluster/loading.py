@@ -52,7 +52,7 @@ from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 logger = logging.getLogger(__name__)
 
 FORMAT = "larmspider frontier in Redis 3, {blocks} blocks"
-"""Raise it with every change of keys or values but a field that is added at the end of a record
+"""Raise it with every change of keys or values, except a field that is added at the end of a record
 (docs/internals/formats.md)."""
 REBUILDING = "larmspider rebuild 3, {blocks} blocks"
 """The format of a crawl in Redis that no worker may join: rebuild.py fills it."""
@@ -73,7 +73,7 @@ def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
 
 
 def refuse_other_format(known: bytes | None, where: str) -> None:
-    """Raise OtherFormatError for a crawl in Redis whose format is another one than ours."""
+    """Raise OtherFormatError for a crawl in Redis that has a format other than ours."""
     ours = (FORMAT.partition(",")[0].encode(), REBUILDING.partition(",")[0].encode())
     if known is not None and known.partition(b",")[0] not in ours:
         found = repr(known.decode("utf-8", "replace"))
@@ -324,7 +324,8 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
 
     Redis is right. If Redis came back without its last second, the disk forgets that second, too.
     Changes that the disk lacks, because the worker was killed in between, come from the commit
-    record. Raises FormatError; CrawlDirError if Redis holds another crawl than the files, or none.
+    record. Raises FormatError; CrawlDirError if Redis holds a crawl other than that in the files,
+    or none.
     """
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
@@ -419,7 +420,7 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
         )
     crawl_id: str = crawl.decode()
     if has_crawl and known != crawl_id:
-        what = "another crawl than" if known else "a crawl without Redis, not"
+        what = "a different crawl from" if known else "a crawl without Redis, not"
         lost = f", or, if this Redis has lost the crawl, {REBUILD}" if known else ""
         raise CrawlDirError(
             f"{path} holds {what} that in Redis at {name}: name another LARM_DIR{lost}, or start"

@@ -6,10 +6,10 @@
     local.purge({17: hosts})                   # the partition has another owner
 
 The records of URLs that this worker fetched stay even if their partition moves: their pages are
-here. URLs that others fetched are in the database ``others``: number of the partition (2
-bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord (URL, depth and
-fingerprint) for a page that may stand for other spellings. URLs to be visited again are in
-``urls``, and their records name the worker that has their pages.
+here. URLs that other workers fetched are in the database ``others``. The key is the number of the
+partition (2 bytes) and 8 bytes of the URL key. The value is the state (redis_records.py), or a
+FetchRecord (URL, depth and fingerprint) if the page may stand for other spellings. URLs to be
+visited again are in ``urls``, and their records name the worker that has their pages.
 """
 
 from __future__ import annotations
@@ -261,7 +261,8 @@ class LocalCopy:
     def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
         """The rows that the visited table of a partition changes. URLs that others fetched are
         added. Two kinds of URLs that this worker fetched are deleted: URLs that Redis lost with its
-        last second, and URLs that were refused here, queued again, and fetched by others since."""
+        last second, and URLs that were refused here, queued again, and fetched by other workers
+        since."""
         own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []

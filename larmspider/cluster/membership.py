@@ -38,7 +38,7 @@ KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
-"""Names behind ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
+"""Names after ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
 also get the commit record of a worker."""
 PARTITIONS = 4_096
 """Partitions of a new crawl, if LARM_BLOCKS is 0."""
@@ -67,9 +67,9 @@ class WorkerLease:
         lease.valid                    # for 13.5 s from ``sent`` on
 
     The clock runs on while the process is stopped and while the machine sleeps: a worker that wakes
-    after an hour knows at once that its time is over. Redis gives its hosts to others a full lease
-    after it got the renewal, which is later than ``sent``. A tenth of the lease is left for clocks
-    of different speeds and for requests that were sent just before.
+    after an hour knows at once that its time is over. Redis gives its hosts to other workers a full
+    lease after it got the renewal, which is later than ``sent``. A tenth of the lease is left for
+    clocks of different speeds and for requests that were sent just before.
 
     ``seconds`` is LARM_LEASE_SECS. Not valid before the first renewal.
     """
@@ -138,8 +138,8 @@ class Beat:
     half of it, and the seconds until they count as dead. ``ended``: the crawl is at its end.
     ``moving``: this worker has more or less than its share of partitions, or some are on their way
     to it. ``moved``: the given partitions that another worker gives up because they keep it too
-    busy. ``going``: partitions that this worker should give up for others. ``arrived``: as in the
-    load that was sent.
+    busy. ``going``: partitions that this worker should give up for other workers. ``arrived``: as
+    in the load that was sent.
     """
 
     workers: int = 1

@@ -1,9 +1,9 @@
-"""Keeps Redis from running full: new links wait before, and no commit begins without room.
+"""Keeps Redis from running full: new links wait from 90% on, and each commit waits for room.
 
     memory = MemoryWatch(link, keys, "w1")
     memory.look(committed=9_000_000, pending=120_000, workers=4)  # in a thread, every LOOK_SECS
     memory.full                   # True from 90% of maxmemory on, until below 85%
-    memory.has_room(9_140_000)    # whether this worker may have brought 9,140,000 bytes by now
+    memory.has_room(9_140_000)    # whether 9,140,000 bytes since its start are within its claim
     with memory.claimed(commit_bytes(400_000, 6_000)):   # waits until this worker has the room
         ...                       # the commit, which brings no more
 
@@ -14,9 +14,9 @@ same bytes. A commit knows to the byte what it sends, and claims the room for it
 fit below 95%, the commit waits, and the other workers claim only the room for their commits. The
 last 5% are for everything else: leases, other clients, and tables of Redis, which grow by leaps.
 
-A fetched page brings new links, 300 bytes each; pages therefore wait sooner. Each look claims an
-equal part of the room up to 90%, by an estimate of what pages will bring, so that commits seldom
-wait; a worker looks at once when half of its part is used up.
+A fetched page brings new links of 300 bytes each, so fetching stops at 90%, before commits do. Each
+look claims an equal part of the room up to 90%, by an estimate of what pages will bring, so that
+commits seldom wait; a worker looks at once when half of its part is used up.
 """
 
 from __future__ import annotations
@@ -99,9 +99,10 @@ class MemoryWatch:
         return not self.full and brought >= self._next_look
 
     def look(self, committed: int, pending: int, workers: int) -> None:
-        """Ask Redis. Redis had ``committed`` bytes of this worker before; ``pending`` bytes wait
-        for the next commit, and equally many of each of the other ``workers``. Raises
-        redis.RedisError, OSError, and BackendError if Redis deletes keys."""
+        """Read the memory of Redis, and claim room. Redis had ``committed`` bytes of this worker
+        before; ``pending`` bytes wait for the next commit. The other ``workers`` are assumed to
+        hold as much each. Raises redis.RedisError, OSError, and BackendError if Redis deletes
+        keys."""
         info = self._link.info("memory", "stats")
         self._refuse_eviction(info)
         used, limit = _used_of(info)
@@ -122,8 +123,8 @@ class MemoryWatch:
 
     @contextmanager
     def claimed(self, need: int) -> Iterator[None]:
-        """Bring no more than ``need`` bytes within; waits for them until link.stop is set. Raises
-        BackendError then."""
+        """Claim ``need`` bytes for the block, after a wait for room. Raises BackendError if
+        link.stop is set meanwhile."""
         with self._committing:
             began = warned = 0.0
             while self._claim < need:
@@ -132,7 +133,7 @@ class MemoryWatch:
                         self._claim = math.inf
                     elif self._claim_of(need, COMMIT_AT) < need:
                         self._claim = 0.0
-                        self._set(-need)  # the rest is for others, whose commits are smaller
+                        self._set(-need)  # the rest is for workers with smaller commits
                 except (redis.RedisError, OSError):
                     self._link.run([("HDEL", self._keys.crawl("room"), self._worker)])  # waits
                     continue

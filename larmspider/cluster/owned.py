@@ -2,7 +2,7 @@
 
 owned.take(loaded)
 owned.tokens                        # {17: 1_800_000_000_123}: partition -> fencing token
-owned.partition_of("www.wiki:80")   # where the resolver says that it is wiki: wiki's
+owned.partition_of("www.wiki:80")   # the partition of wiki, if the resolver maps www.wiki to it
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Owned:
             self._learn(host, partition)
 
     def give_up(self, partitions: Collection[int], hosts: Iterable[str]) -> list[str]:
-        """The ``hosts`` that are in these partitions."""
+        """Drop the partitions, and return the ``hosts`` that were in them."""
         for partition in partitions:
             del self.tokens[partition]
             self.visited.pop(partition, None)

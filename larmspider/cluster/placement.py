@@ -55,7 +55,7 @@ class Rebalance:
         self._released = (self._released & beat.held.keys()) - beat.given.keys()
 
     def release(self, partitions: Iterable[int]) -> None:
-        """These are given up."""
+        """Note that these partitions were given up."""
         self._released.update(partitions)
 
     def next(self, leaving: Collection[int], busy: Collection[int] = ()) -> list[int]:
@@ -101,7 +101,7 @@ class BusyHosts:
         """Busy hosts by partition, as of the last time that all were looked at."""
 
     def came(self, moved: Collection[int]) -> None:
-        """These partitions were moved here, and their hosts have been entered."""
+        """Note that these partitions were moved here, and that their hosts were entered."""
         now = self._clock()
         self._came = {at: when for at, when in self._came.items() if now < when + STAY_SECS}
         for partition in moved:

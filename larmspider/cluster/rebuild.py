@@ -14,7 +14,7 @@ visited tables, counters, lists of spellings (docs/internals/workers.md). If the
 page has not brought its directory, the URL of the page is queued again. Workers find everything
 else again: each judges the links of its pages at its next start, and queues the unknown ones.
 
-Records lie in keys of their own until then, one for each partition: ``rebuild_visits``,
+Records lie in separate keys until then, one for each partition: ``rebuild_visits``,
 ``rebuild_entries``, ``rebuild_merged``, ``rebuild_hosts``, ``rebuild_stale`` and
 ``rebuild_known``. complete() only reads these, so it can begin again.
 """
@@ -365,7 +365,7 @@ class Rebuild:
                 return
 
     def _make_commits(self, report: Report, stale: dict[str, list[Outdated]]) -> None:
-        """Each worker goes on from the last commit on its disk."""
+        """Each worker continues from the last commit on its disk."""
         (answer,) = self._link.run([("HGETALL", self._brought)])
         totals = self._keys.crawl("totals")
         commands: list[Command] = []

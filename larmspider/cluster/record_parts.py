@@ -6,8 +6,8 @@
     names = part_names(record, id)     # {b"redo": [b"3f9a redo 0", ...]}
 
 Redis refuses an argument longer than its proto-max-bulk-len. A long value therefore goes into the
-hash ``log:<worker>`` before the commit record. One script still writes the record itself: a
-commit counts from then on, wholly. A later commit deletes parts that belong to no record.
+hash ``log:<worker>`` before the commit record. One script still writes the record itself, so
+a commit takes effect as a whole. A later commit deletes parts that belong to no record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sends commands to Redis in pipelines, again until they are answered.
+"""Sends commands to Redis in pipelines, again until Redis replies.
 
     link = link_to(settings)                      # ConfigError: one line that names the fault
     link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits while Redis is away
@@ -67,7 +67,7 @@ _PASSING = (
 _PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "MASTERDOWN", "OOM")
 _REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
 _DAMAGED_WORDS = re.compile(r"WRONGTYPE|user_script:[0-9]+: |not an integer|not a valid float")
-"""A key has another type than the crawl's, or a script could not read its value."""
+"""A key has a type that the crawl does not use, or a script could not read its value."""
 _UNREADABLE = (
     ValueError, TypeError, LookupError, AttributeError, struct.error, zlib.error,
     msgpack.UnpackException,
@@ -314,7 +314,7 @@ class RedisLink:
             )
 
     def info(self, *sections: str) -> dict[str, Any]:
-        """These sections of INFO. Raises what UNREACHABLE lists."""
+        """Read these sections of INFO. Raises the errors that UNREACHABLE lists."""
         return dict(self.client.info(*sections))
 
     def _config(self, *names: str) -> dict[str, str]:
@@ -333,7 +333,7 @@ class RedisLink:
             self.client.script_load(script.text)
 
     def run(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers, in order. A part that failed is sent again until all are answered."""
+        """The answers, in order. A part that failed is sent again until all have replies."""
         answers: list[Any] = []
         part: list[Command] = []
         size = 0
@@ -511,7 +511,7 @@ def _is_cluster_client(name: object) -> bool:
 
 
 def link_to(settings: Settings) -> RedisLink:
-    """A link to a Redis that has just answered check(), which is waited for as patiently() does.
+    """A link to a Redis that has just passed check(), with waits as in patiently().
     Raises ConfigError, TemporaryError."""
     return patiently(lambda: _link_to(settings))
 

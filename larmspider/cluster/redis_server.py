@@ -4,9 +4,9 @@
         redis.url                         # unix:///home/me/crawl/redis/redis.sock?db=0
 
 The server has no TCP port; folder and socket are the owner's (mode 700). Its data is on disk
-(``appendonly yes``, synced once a second), so the next start continues with it; if the data is not
-as the last server left it, the server is not started. A server that outlives its starter is taken
-over.
+(``appendonly yes``, synced once a second), so the next start continues with it. If the data is not
+as the last server left it, the server is not started. The next start takes over a server that
+outlived the process that started it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from larmspider.urls.normalizer import UrlForms
 BATCH_ENTRIES = 256
 """LARM_LOCAL_QUEUE: queued URLs of a partition that are read, and held in memory, at a time."""
 BATCH_URLS = 1_000
-"""LARM_BATCH_URLS: URLs for others that are a reason for a commit."""
+"""LARM_BATCH_URLS: URLs for other workers that are a reason for a commit."""
 MANY = 20_000
 """``pending`` at which a commit is due: frontier.CHECKPOINT_AT."""
 _FOR_EVER = 9_999_999_999_999  # a time in 2286
@@ -105,8 +105,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Bytes that commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
-        """See Backend.recover(). Raises FormatError. Raises CrawlDirError if Redis holds another
-        crawl than the files, or no crawl."""
+        """See Backend.recover(). Raises FormatError. Raises CrawlDirError if Redis holds a crawl
+        other than that in the files, or none."""
         record = take_up(self._committer, self._local)
         self._positions = dict(record.positions)
         self._queues.serial = int.from_bytes(self._overlay.meta(b"serial") or b"", "big")

@@ -4,8 +4,8 @@
     redis-cli rpush intranet:start_urls '{"url": "http://wiki/new"}'
 
 The owner of partition 0 reads them, at most one commit's changes at once, and queues them a slice
-at a time. They pass the filters like the spider's own seeds, and leave Redis when they are
-committed; if more wait, that is as soon as these are queued.
+at a time. They pass the filters like the spider's own seeds, and leave Redis once they are
+committed. If more seeds wait, a checkpoint comes as soon as these are queued.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class StartUrls:
 
     async def committed(self, record: bytes, serial: int) -> None:
         """Remove the queued seeds from Redis, by value: others may have pushed more to either end.
-        ``record``: only if this commit record has this serial; lost seeds are fetched again."""
+        If the serial of the commit ``record`` is below ``serial``, Redis has lost the commit: the
+        seeds stay, and are read again."""
         if self._sealed:
             await asyncio.to_thread(self._remove, self._sealed, record, serial)
             self._sealed = []

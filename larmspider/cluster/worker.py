@@ -6,8 +6,8 @@
     ...                                          # partitions come and go, a commit each
     await worker.leave()                         # docs/internals/workers.md
 
-The heartbeat is a thread; Redis is asked in threads; what changes the frontier is done on the event
-loop, while no checkpoint is under way.
+The heartbeat is a thread; Redis commands run in threads; what changes the frontier is done on the
+event loop, while no checkpoint is under way.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ TICK_SECS = 0.1
 CLOSE_SECS = 10.0
 """How long the end of a worker waits for Redis; uncommitted pages are fetched again."""
 END_LOOK_SECS = 0.5
-"""Seconds between two looks whether the crawl is at its end, once this worker is quiescent."""
+"""Seconds between two checks for the end of the crawl, once this worker has nothing to do."""
 BUDGET_LOOK_SECS = 1.0
 FACTOR = "factor"
 """A field of the overrides in Redis. It is not a host: hosts have a port."""
@@ -141,10 +141,10 @@ class ClusterWorker:
         self.fenced = False
         self.start_urls = StartUrls(own_client, crawler)
         self.ended = False
-        """The crawl is at its end, for all workers."""
+        """Whether the crawl has ended for all workers."""
         self._engine_was_idle = False
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
-        self._commit_wanted = False  # the end needs a commit, of changes or of URLs for others
+        self._commit_wanted = False  # the end needs a commit, of changes or of forwarded URLs
         self._next_end_look = 0.0
         self._empty_at = ""  # the number of commits at which all inboxes were empty
         self._complaints = ComplaintLog(self.link.name)
@@ -305,8 +305,8 @@ class ClusterWorker:
         return True
 
     def explained(self, error: Fenced) -> Fenced:
-        """The reason for which others have taken over. Not on the event loop: it asks Redis whether
-        evicted keys are the cause."""
+        """The reason for which other workers have taken over. Not on the event loop: it asks Redis
+        whether evicted keys are the cause."""
         self.fenced = True
         return self._memory.explained(error)
 
@@ -615,9 +615,9 @@ class Budget:
     """LARM_MAX_PAGES over many workers: what all have committed counts, and a worker's own pages.
 
         await budget.look()            # once a second: others have committed since
-        await budget.committed()       # after an own commit, before the next one can begin
+        await budget.committed()       # after a commit of this worker, before the next one
 
-    Redis is asked only where there is a limit. Raises what UNREACHABLE lists.
+    Redis gets commands only if there is a limit. Raises what UNREACHABLE lists.
     """
 
     def __init__(
@@ -628,7 +628,7 @@ class Budget:
         self._next = 0.0
 
     async def look(self) -> None:
-        """Skipped while an own commit is under way: the number may or may not include it."""
+        """Skipped while this worker commits: the number may or may not include that commit."""
         due = asyncio.get_running_loop().time() >= self._next
         if due and not self._checkpointing.locked():
             async with self._checkpointing:

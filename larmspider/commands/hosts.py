@@ -125,7 +125,7 @@ class Command(LarmCommand):
 
 
 def _why_stopped(crawl: CrawlDir) -> str:
-    """Why the crawl sends nothing. A running crawl is asked, because no file says that it is
+    """Why the crawl sends nothing. A running crawl gets a request, because no file says that it is
     paused."""
     run_state = RunState.of(crawl.path)
     if run_state.state is not State.RUNNING:

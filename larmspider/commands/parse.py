@@ -1,5 +1,5 @@
-"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; shows the extracted page, with own
-fields (LARM_FIELDS)."""
+"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; shows the extracted page, with the
+fields of LARM_FIELDS."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Command(LarmCommand):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="only pages with this value of an own field (setting LARM_FIELDS); repeatable",
+            help="only pages with this value of a field of the setting LARM_FIELDS; repeatable",
         )
         parser.add_argument(
             "--exact",

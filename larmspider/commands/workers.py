@@ -144,7 +144,7 @@ class Command(ScrapyCommand):
         except KeyError as unknown:
             print(f"{program.NAME} workers: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2
-        except KeyboardInterrupt:  # before StopSignals are heard, or behind them
+        except KeyboardInterrupt:  # before StopSignals are heard, or after them
             begun = "" if self._begun else " before anything was begun"
             print(f"{program.NAME} workers: stopped{begun}", file=sys.stderr)
             self.exitcode = int(self._begun)

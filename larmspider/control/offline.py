@@ -1,4 +1,4 @@
-"""Changes stores and frontier while no crawl runs, between two checkpoints as in a crawl.
+"""Changes a stopped crawl's stores and frontier, as one checkpoint.
 
     pages = change(crawl, settings, lambda part, stores, backend: ...)
 

@@ -41,8 +41,8 @@ def reindex(
     restricted: Collection[str],
 ) -> int:
     """Build a new index from pages with a ``wanted`` URL. Returns the number of its pages.
-    ``restricted``: patterns of hosts whose link texts are for their own pages. Raises ConfigError,
-    CrawlDirError; then the old index stays."""
+    ``restricted``: patterns of hosts whose link texts are kept only for pages of the same host.
+    Raises ConfigError, CrawlDirError; then the old index stays."""
     with (
         Readers.from_settings(settings) as readers,
         closing(Languages.from_settings(settings)) as speaking,

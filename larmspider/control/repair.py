@@ -288,7 +288,7 @@ def _mend_files(found: Findings, say: Say) -> None:
 
 def _fill_up(file: Path, size: int) -> None:
     """Fill a truncated file up to ``size`` bytes: a page file with zeros, a log with one hole
-    behind its last whole line."""
+    after its last whole line."""
     is_log = file.name.endswith((".log", ".log" + SUFFIX))
     if file.name.endswith(SUFFIX):
         _pack_anew(file, size, b"\t" if is_log else b"\0")
@@ -555,7 +555,7 @@ def _put(backend: Backend, batch: list[tuple[QueuedUrl, FetchRecord]]) -> None:
 
 
 def _begin_outbox_anew(found: Findings) -> None:
-    """Let receivers continue behind lost entries. The pages of these entries are stored and sent
+    """Let receivers continue after lost entries. The pages of these entries are stored and sent
     again."""
     directory, at = found.path / OUTBOX, _committed(found.path)
     for name, cursor in cursors(directory).items():

@@ -4,10 +4,13 @@ that were outside the old one.
     preview(crawl, pattern)    # "about 1,200 of 40,000 queued URLs would be dropped"
     await change.change("https?://[^/]*\\.example/.*")
 
-The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
-in a thread, and refused slice by slice; then once more, for URLs found meanwhile. Then the
-links of links.log are judged again (link_replay.py), as at the start of a run whose seeds, scope or
-filters have changed. The new scope is kept with the frontier and stays when the crawl is continued.
+The filters use the new scope at once. A thread reads the queues of the last checkpoint in slices,
+and queued URLs outside the scope are refused, slice by slice. This is done twice, to include URLs
+that were found meanwhile.
+
+Then the links of links.log are judged again (link_replay.py), as at the start of a run whose seeds,
+scope or filters have changed. The new scope is kept with the frontier and stays when the crawl is
+continued.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class CrawledPage:
 
     @property
     def body_file(self) -> Path | None:
-        """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for others.
-        Raises CrawlDirError if it is gone."""
+        """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for other
+        bodies. Raises CrawlDirError if it is gone."""
         return self._crawl.directory.body_file(self._stored)
 
     @property
@@ -155,7 +155,7 @@ class Crawl:
 
     @property
     def readers(self) -> Readers:
-        """The readers of bodies. Documents are read in a process of its own, which close() ends."""
+        """The readers of bodies. Documents are read in a separate process, which close() ends."""
         if self._readers is None:
             settings = Settings()
             settings.setmodule("larmspider.settings", priority="project")

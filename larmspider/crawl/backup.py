@@ -5,10 +5,10 @@
     restore(Path("wiki.tar.zst"), Path("wiki"), say)
 
 A crawl may write meanwhile. The backup has its files as kill -9 would leave them between two
-checkpoints: it opens all files, notes their sizes, and does so again if an LMDB environment or the
-search index was committed meanwhile. LMDB copies its environments from these transactions. Logs and
-page files only grow, so their first bytes do not change. The next run of the restored crawl goes
-back to the checkpoint, as after a kill.
+checkpoints. It opens all files and notes their sizes. If an LMDB environment or the search index
+was committed meanwhile, it starts over. LMDB copies its environments from these transactions. Logs
+and page files only grow, so their first bytes do not change. The next run of the restored crawl
+goes back to the checkpoint, as after a kill.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _HEAD_BYTES = 1 << 20
 """Far more than the first and the last member have."""
 _MOST_NAME = 4_096  # bytes of a member's name, as many as a path of Linux may have
 _CHUNK_BYTES = 1 << 20
-_LEVEL = 3  # of zstd, its default
+_LEVEL = 3  # zstd's default
 _TRIES_SECS, _TRY_SECS = 60.0, 0.05
 """A checkpoint comes every 5 s by default, so one of the first tries succeeds."""
 _LEFT_OUT = (
@@ -303,8 +303,8 @@ def _reading(data: Path, stack: ExitStack) -> tuple[Any, Any] | None:
 
 
 def _index_files(folder: Path) -> set[tuple[str, int, int]]:
-    """Names, inodes and times of the search index's files; files that grow keep all but the time,
-    and are given without it."""
+    """Names, inodes and times of the search index's files; files that grow keep everything except
+    the time, and are given without it."""
     found = set()
     with suppress(FileNotFoundError):
         for entry in os.scandir(folder / "index"):

@@ -5,8 +5,9 @@
 
 A receiver gets each page as it did in the crawl, read again from the page files, with the time at
 which the page was fetched for a stamp. That stamp is smaller than the crawl's own stamp of this
-version and larger than the stamps of older versions: a receiver that has the version already keeps
-it, and repeats change nothing. The crawl may run meanwhile. A killed fill continues where it was.
+version, and larger than the stamps of older versions. A receiver that has the version already thus
+keeps it, and repeats change nothing. The crawl may run meanwhile. A killed fill continues where it
+was.
 """
 
 from __future__ import annotations

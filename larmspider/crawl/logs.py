@@ -1,4 +1,4 @@
-"""Looks lines up in a crawl's logs: in their index, and behind its end by searching.
+"""Looks lines up in a crawl's logs: in their index, and after its end by searching.
 
     logs = CrawlLogs(Path("crawl"), "2026-01-31T12:00:00Z", seconds=2.0)
     logs.last("store.log", "http://wiki/a")     # the fields of its last line, or None
@@ -294,7 +294,7 @@ class CrawlLogs:
     ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
         """Lines that may be wanted records, by their offsets in a stretch of some 4 MB, and the
         beginning of the stretch. The file is read and not mapped: a crawl that continues from its
-        last checkpoint cuts its logs, and the system kills a process that reads a map behind a
+        last checkpoint cuts its logs, and the system kills a process that reads a map after a
         file's end."""
         window = _WINDOW
         while start < end:
@@ -324,7 +324,7 @@ def _lines(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def _with(data: bytes, whole: int, value: str, field: int) -> list[tuple[int, bytes]]:
-    """The lines, up to ``whole``, that hold ``value`` in this field, or in another but the
+    """The lines, up to ``whole``, that hold ``value`` in this field, or in another field except the
     first."""
     needle, found = _needle(value, field), []
     at_once = field == 0 and data.startswith(needle[1:])
@@ -346,7 +346,7 @@ def _fields(line: bytes) -> list[str]:
 
 
 class WorkersLogs(CrawlLogs):
-    """The logs of all workers of a crawl as one: in one index over all of them, and behind its end
+    """The logs of all workers of a crawl as one: in one index over all of them, and after its end
     by searching.
 
     ``parts`` are the logs of each worker by its directory's path from ``path``; each limits its own

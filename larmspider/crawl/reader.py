@@ -324,7 +324,7 @@ def check_bodies(crawl: CrawlDir) -> None:
 
 
 def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
-    """The latest visit to a URL, including those recorded under spellings that redirect to it."""
+    """The latest visit to a URL, including visits recorded under spellings that redirect to it."""
     keys = [
         url_key(exact),
         *(url_key(f"{exact}#{n}") for n in range(1, MAX_SPELLINGS + 1)),
@@ -397,7 +397,7 @@ _ENDLESS = 1 << 62
 class WorkerDirectory(CrawlDir):
     """One worker's part of a crawl, up to its last checkpoint.
 
-    Lines behind the committed positions do not count: the worker that wrote them may have died, and
+    Lines after the committed positions do not count: the worker that wrote them may have died, and
     another one has fetched these pages again. They are deleted when the worker comes back.
     """
 
@@ -478,7 +478,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Exact forms of pages behind the last checkpoint; the search index may have them."""
+        """Exact forms of pages after the last checkpoint; the search index may have them."""
         log = self.path / "store.log"
         size = stored_size(log, missing=0)
         end = self._end("store.log", size)

@@ -5,7 +5,7 @@
     crawl.searcher().search("vpn")
 
 Its parts are the workers' directories below LARM_DIR and the ones listed besides (--shard,
-LARM_SHARDS), such as another machine's. Only committed records count: pages behind the last commit
+LARM_SHARDS), such as another machine's. Only committed records count: pages after the last commit
 of a dead worker were fetched again by another one. The latest of several records of a page counts.
 """
 
@@ -76,7 +76,7 @@ def open_crawl(
 
 
 def _is_named(settings: BaseSettings | None) -> bool:
-    """Whether LARM_DIR stands on the command line."""
+    """Whether LARM_DIR is set on the command line."""
     given = None if settings is None else settings.getpriority("LARM_DIR")
     return given is not None and given >= SETTINGS_PRIORITIES["cmdline"]
 
@@ -376,7 +376,7 @@ def latest_wins(
     left_out: Collection[Path] = (),
 ) -> Iterator[Deduplicator]:
     """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers.
-    ``left_out`` are the directories of indexes that are not asked: records of their workers do
+    ``left_out`` are the directories of indexes that are not searched: records of their workers do
     not count. Raises ShardError for a worker that cannot be read."""
     with ExitStack() as stack:
         known = list[_Known | None]()
@@ -393,7 +393,7 @@ def latest_wins(
 
 class _Known(NamedTuple):
     """A worker's records: its frontier, None for a worker without; the first bytes of the keys of
-    its URLs; exact forms of pages behind its last checkpoint; and whether records were cut."""
+    its URLs; exact forms of pages after its last checkpoint; and whether records were cut."""
 
     reader: FrontierReader | None
     prefixes: set[bytes]

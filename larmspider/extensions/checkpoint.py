@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOST_SECS = 5.0
-"""A lease is lost when it is held for so long while nothing is fetched or stored."""
+"""A lease that is held for 5 s while nothing is fetched or stored is lost."""
 _TICK_SECS = 0.1
 _REST_SECS = 0.001  # how often a checkpoint looks whether the stores are quiescent
 

@@ -355,7 +355,7 @@ def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
 
 
 def check_shared_refresh(crawler: Crawler) -> None:
-    """As check_refresh(), if workers share the crawl."""
+    """check_refresh() for a crawl that workers share."""
     asked, pattern = asked_refresh(crawler.settings)
     if not asked:
         return

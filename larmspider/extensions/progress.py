@@ -132,7 +132,7 @@ class ProgressExtension:
 
     def _timed_look(self, crawl_status: CrawlStatus, gauges: Gauges | None) -> float:
         began = time.thread_time()
-        status = crawl_status.status(gauges, wait=True)  # this runs in a thread of its own
+        status = crawl_status.status(gauges, wait=True)  # this runs in a separate thread
         rows = [row for row in crawl_status.source.hosts().values() if row.state == "parked"]
         rows.sort(key=lambda row: -row.counts.queued)
         self._found = (

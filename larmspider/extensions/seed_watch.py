@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SAY_SECS = 25.0
-"""A host that has neither answered nor failed by then is named as well."""
+"""After 25 s a host that has neither answered nor failed is named as well."""
 MAX_SEEDS = 1_000
-"""Seeds of a crawl that are looked at one by one; of further ones only their hosts are."""
+"""Seeds of a crawl that are looked at one by one; of further seeds only the hosts."""
 MAX_NAMED = 5
 """Failed seeds that are listed at the end of the crawl."""
 _TICK_SECS = 1.0
@@ -54,7 +54,7 @@ def is_status(kind: str) -> bool:
 
 class SeedWatchExtension:
     """Looks once a second until each seed has its answer, or has been named. ``patience`` in
-    seconds; 0: the crawl goes on trying."""
+    seconds; 0: the crawl keeps trying."""
 
     def __init__(self, crawler: Crawler, seeds: list[str], patience: float) -> None:
         self.crawler, self.patience = crawler, patience
@@ -130,7 +130,7 @@ class SeedWatchExtension:
                 self._say([seed], f"not found ({words})" if gone else words)
 
     def _name_hosts(self, scheduler: FrontierScheduler, *, late: bool) -> None:
-        """Name the seeds of hosts that have failed, or not answered for so long."""
+        """Name the seeds of hosts that have failed, or with ``late`` have not answered."""
         for name in list(self._by_host):
             host = scheduler.frontier.hosts.get(name)
             if host is None:

@@ -115,7 +115,7 @@ class _Page:
     def __init__(self, source: str) -> None:
         self.pieces: list[str] = []
         self.heading = self.second = -1
-        """Where the first section and the second one begin in ``pieces``."""
+        """The places in ``pieces`` where the first and the second section begin."""
         self._lines = iter(source.replace("\\\n", "").split("\n"))
         self._registers = {".g": 1}
         self._strings = {"lq": "“", "rq": "”", "R": "®", "Tm": "™", "S": "", "q": '"'}
@@ -241,7 +241,7 @@ class _Page:
         return str(self._registers.get(found[1] or found[2] or found[3], 0))
 
     def _choose(self, then: str, *, holds: bool) -> None:
-        """Read or pass over the line or block behind a condition."""
+        """Read or pass over the line or block after a condition."""
         if not then.startswith("\\{"):
             if holds and then:
                 self._read(then)
@@ -271,7 +271,7 @@ class _Page:
             self._registers[name] = int(value)
 
     def _read_table(self) -> None:
-        """Cells, from behind the lines of formats on (tbl(1))."""
+        """Cells, from after the lines of formats on (tbl(1))."""
         tab, is_format = "\t", True
         for line in self._lines:
             if line.startswith(".TE"):

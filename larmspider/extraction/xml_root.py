@@ -42,7 +42,7 @@ def root_of(head: bytes) -> Root:
 
 
 def _past_doctype(head: bytes, at: int) -> int:
-    """The place behind a document type with its declarations; -1 if its end is not there."""
+    """The place after a document type with its declarations; -1 if its end is not there."""
     begun = _DOCTYPE.match(head, at)
     if begun is None:
         return -1

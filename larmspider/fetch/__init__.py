@@ -1,4 +1,6 @@
-"""One libcurl multi handle fetches everything, within limits, from addresses that are allowed.
+"""One libcurl multi handle fetches all HTTP URLs, within limits, from allowed addresses.
+
+file_handler.py and source_handler.py read files, shares and mailboxes.
 
 The frontier decides when a host gets a request.
 """

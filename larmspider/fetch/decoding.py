@@ -3,10 +3,10 @@
     decoder = Decoder(["gzip"])
     decoder.feed(data, most=1000)     # at most 1000 bytes, however many are in data
 
-Not left to libcurl: its wheel knows no zstd, it fails on an encoding it does not know
-(``Content-Encoding: utf-8`` is a body as it is, for browsers and Scrapy alike), and it does not
-say how many bytes came in. Encodings are applied left to right (RFC 9110 8.4), so undone from the
-right.
+libcurl does not decode bodies here, for three reasons. Its wheel knows no zstd. It does not say
+how many bytes came in. It fails on an unknown encoding, though browsers and Scrapy read a body with
+``Content-Encoding: utf-8`` unchanged. A server applies encodings from left to right (RFC 9110 8.4),
+so they are decoded from the right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_ENCODINGS = 5
 MAX_MEMBERS = 1000
 """gzip members (20 bytes) or zstd frames (9) in a body: each costs a new decompressor, 0.2 ms."""
 _PIECE_BYTES = 65_536
-"""Bytes that a layer gets at once: the bytes behind each member are copied."""
+"""Bytes that a layer gets at once: the bytes after each member are copied."""
 
 
 class DecodingError(Exception):
@@ -46,7 +46,7 @@ class _Layer(Protocol):
 
 
 def encodings_of(values: Sequence[bytes]) -> tuple[list[str], list[str]]:
-    """The encodings that can be undone, outermost first, and those left in the header."""
+    """The encodings that can be undone, outermost first, and the encodings left in the header."""
     left = [part.strip().lower() for value in values for part in value.decode("latin-1").split(",")]
     undone = []
     while left and (left[-1] in _LAYERS or left[-1] in ("identity", "")):
@@ -88,7 +88,7 @@ def _feed(layer: _Layer, data: bytes, most: int) -> bytes:
 
 
 class _Gzip:
-    """gzip with any number of members (RFC 1952 2.2); bytes behind the last are ignored."""
+    """gzip with any number of members (RFC 1952 2.2); bytes after the last are ignored."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)

@@ -97,7 +97,7 @@ def plain_address(text: str) -> IPv4Address | IPv6Address:
 
 def _behind_nat(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that ``address`` may stand for. A prefix may have 96 bits; or 64, 56 or 48
-    bits, if the byte at bit 64 and all bytes behind the IPv4 address are zero."""
+    bits, if the byte at bit 64 and all bytes after the IPv4 address are zero."""
     if not isinstance(address, IPv6Address) or address not in _LOCAL_NAT64:
         return
     number = int(address)

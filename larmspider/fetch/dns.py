@@ -1,4 +1,4 @@
-"""Addresses of host names, each looked up in a thread of its own, so that none holds up another.
+"""Addresses of host names, each looked up in a separate thread, so that none holds up another.
 
     cache = DnsCache(patience=10.0, ttl=300.0)
     cache.known("wiki")                    # None
@@ -75,7 +75,7 @@ def resolve(name: str) -> Resolution:
 
 
 MAX_LOOK_UPS = 32
-"""Look-ups under way, without those that take longer than SLOW_SECS."""
+"""Look-ups under way, without look-ups that take longer than SLOW_SECS."""
 MAX_THREADS = 256
 SLOW_SECS = 0.5
 FAILED_SECS = 3.0
@@ -342,7 +342,7 @@ def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
 
     ``proxy``: "" or None for none. Raises BadUrl for a text that is not a proxy.
     """
-    end = url.find("/", 8)  # behind http:// and https://, so behind the authority
+    end = url.find("/", 8)  # after http:// and https://, so after the authority
     prefix = url if end < 0 else url[:end]
     if len(prefix) > _LONGEST_REMEMBERED:
         return _of_prefix.__wrapped__(prefix, proxy)

@@ -1,4 +1,4 @@
-"""Scrapy's downloader without its slots: the frontier decides when a host may be asked.
+"""Scrapy's downloader without its slots: the frontier decides when a host gets a request.
 
 Scrapy's slots keep a queue and a delay for each host behind the scheduler's back; the frontier
 hands out a request only when it may be sent. The rest remains: the middlewares, the handlers, and a

@@ -6,7 +6,7 @@
     403   outside of the roots, no file or folder (a device, a pipe), or not allowed by the system
     404   no such file
 
-Files are read in threads of their own: a hanging file server delays neither the crawl nor its stop.
+Files are read in separate threads: a hanging file server delays neither the crawl nor its stop.
 A missing or empty root is a share that is not mounted: the fetch fails as for a host that cannot be
 reached, so that no page counts as gone. A folder lists its regular files and folders. A folder that
 contains itself (a bind mount) is left out, so a walk always ends.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 PART = 10_000
-"""Entries of a folder in one list; the next part begins behind them."""
+"""Entries of a folder in one list; the next part begins after them."""
 LARGEST = 5_000_000
 """Entries of a folder that are listed at all, by name; and names of large folders that are kept
 between two parts, of all folders together."""

@@ -1,4 +1,4 @@
-"""``no_proxy`` of the environment: which hosts are asked without the proxy of ``http_proxy``.
+"""``no_proxy`` of the environment: which hosts get requests without the proxy of ``http_proxy``.
 
     direct = NoProxy("localhost, .intra.example, 10.0.0.0/8, wiki:8080")
     direct("http://wiki:8080/")        # True
@@ -45,7 +45,7 @@ class NoProxy:
         return bool(self._all or self._hosts or self._networks)
 
     def __call__(self, url: str) -> bool:
-        """Whether ``url`` is asked directly."""
+        """Whether ``url`` is fetched directly."""
         if self._all:
             return True
         if not self:

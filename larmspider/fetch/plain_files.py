@@ -6,8 +6,8 @@
     with folder.open(b"wiki.example/a.html", found.stat) as file: ...
 
 Each folder on the way is opened by its name inside its parent folder, and no symbolic link is
-followed, so nothing can be replaced between the look and the opening. The folder itself may be
-named by a link: the operator gave it.
+followed. If a file is replaced between the check and open(), open() raises NotPlainError. The
+folder itself may be named by a link: the operator gave it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 MAX_DEPTH = 200
-"""Folders in each other; a URL has no more segments than that."""
+"""Nested folders; deeper ones are refused."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """O_NONBLOCK: otherwise opening a pipe would hang."""
@@ -51,7 +51,8 @@ class Found(NamedTuple):
 
 
 class PlainFolder:
-    """``path`` stays open. Raises OSError."""
+    """The folder ``path``, kept open. Its files are read without following links. Raises
+    OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +64,7 @@ class PlainFolder:
         return _names(self._fd)
 
     def kind(self, path: bytes) -> str:
-        """Why ``path`` is not a plain file, "" for one. Raises OSError, NotPlainError."""
+        """Why ``path`` is not a plain file; "" if it is one. Raises OSError, NotPlainError."""
         folder, name = self._parent(path)
         try:
             return why_not_plain(os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -163,7 +164,7 @@ def plain_file(path: Path) -> IO[bytes]:
 
 
 def why_not_plain(found: os.stat_result) -> str:
-    """Why something is not a plain file; "" for one."""
+    """Why an entry is not a plain file; "" if it is one."""
     if stat.S_ISREG(found.st_mode):
         return ""
     return next((why for is_kind, why in _KINDS if is_kind(found.st_mode)), "it is not a file")

@@ -38,7 +38,8 @@ _STATUS_CHARS = 60
 class ReceivedHeaders(Headers):
     """Headers with details of their fetch. ``received``: the lines of the head as they came, the
     status line first. ``sent``: the lines of the request (curl_options.header_lines), without the
-    ones from LARM_SITES_FILE. ``address``: the address that was asked. Copies have no details."""
+    ones from LARM_SITES_FILE. ``address``: the address that got the request. Copies have no
+    details."""
 
     received: Sequence[bytes] = ()
     sent: Sequence[bytes] = ()
@@ -260,7 +261,7 @@ class Transfer:
         self.blobs = blobs
         self.blob: Blob | None = None
         self.memory_bytes = math.inf
-        """Where a body is larger it goes to a file."""
+        """Most bytes of a body in memory. A larger body goes to a file."""
         self.on_head, self.on_bytes = on_head, on_bytes
         self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)

@@ -151,8 +151,9 @@ class Control:
         schedule(self._frontier, host)
 
     def retry_host(self, name: str) -> int:
-        """Forget the host's failures: it is asked as soon as its gap allows, and at most BATCH URLs
-        that wait for another attempt are due at once, with all their attempts. Returns how many."""
+        """Forget the host's failures: it gets a request as soon as its gap allows, and at most
+        BATCH URLs that wait for another attempt are due at once, with all their attempts. Returns
+        how many."""
         frontier = self._frontier
         host, now, backend = frontier.hosts[name], frontier.clock(), frontier.backend
         record = host.record

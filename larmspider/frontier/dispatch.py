@@ -35,7 +35,7 @@ REVISIT_TURN = 4
 
 
 def take(frontier: FrontierState, now: float) -> Host | None:
-    """The host that has been due longest, of those that may have a slot now.
+    """The host that has been due longest among the hosts that may have a slot now.
 
     The host has no fetch ahead until it is scheduled again.
     """
@@ -163,8 +163,8 @@ def next_fetch_time(frontier: FrontierState, host: Host) -> float | None:
 
 
 def _waiting(frontier: FrontierState, host: str) -> float | None:
-    """When the host has a URL to fetch or to revisit, or an own fetch of a Part: 0.0 for now,
-    None for never."""
+    """When the host has a URL to fetch or to revisit, or a Part has a fetch (OwnFetch): 0.0 for
+    now, None for never."""
     waiting, visitor = frontier.backend.next_time(host), frontier.parts.visitor
     for next_time in frontier.parts.next_time:
         due = next_time(host)
@@ -207,8 +207,8 @@ def forget(frontier: FrontierState, host: Host) -> None:
 def lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
     """The next fetch from a host that is due: its robots.txt, or the next URL that it allows.
 
-    None when there turns out to be nothing to ask for now: its address is not known, its window
-    closed, its budget is spent, robots.txt allows nothing, another crawl has just asked it, ...
+    None if nothing can be fetched now: its address is not known, its window closed, its budget is
+    spent, robots.txt allows nothing, another crawl has just sent it a request, ...
     """
     gaps = frontier.politeness.shared_gaps
     if gaps is None:
@@ -370,9 +370,9 @@ def _begin(
 
 
 def _is_resolved(frontier: FrontierState, host: Host) -> bool:
-    """Whether the host may be asked. If not, it waits for Frontier.on_resolved(), without a slot:
-    otherwise a silent DNS server would fill all slots. Or the host has just joined the group of its
-    address, where another member may be next.
+    """Whether the host may get a request. If not, it waits for Frontier.on_resolved(), without a
+    slot: otherwise a silent DNS server would fill all slots. Or the host has just joined the group
+    of its address, where another member may be next.
     """
     book = frontier.addresses
     if not book.resolves or host.record.is_source:

@@ -11,7 +11,7 @@
 The backend remembers; the frontier decides. The steps of a URL:
 
     add()             known, within the limits (links.py)? then into its host's queue
-    pop()             which host may be asked, and for what (dispatch.py)
+    pop()             which host gets a request, for which URL (dispatch.py)
     answered() ...    what the answer means for URL, host (politeness.py) and slot (slots.py)
 
 Each lease ends once: a page's with acknowledge(), failed(), failed_for_good() or release(), one of
@@ -24,6 +24,7 @@ Nothing here is asynchronous or knows the network; the clock is passed in. One t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Self
 
 from larmspider.frontier import dispatch
@@ -67,13 +68,15 @@ LOOK_AGAIN_SECS = 2.0
 has moved by then."""
 LATE_SECS = 1.0
 """A request reaches its host within this time of its turn."""
+SOURCE_PARK_SECS = 60.0
+"""The longest park of files, or of a share's server, in a refresh that ends: 3 minutes in all."""
 
 
 class Frontier(FrontierState):
     """Call recover() first.
 
     A ``backend`` that is a SharedBackend is shared with other workers. ``parts`` makes the Parts
-    (part.py) of this frontier, in the order in which they are asked.
+    (part.py) of this frontier, in the order in which they are called.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class Frontier(FrontierState):
             normalized=normalized,
             key=url_key(exact),
             host=host_of(url),
-            depth=int(depth),  # of Requests of others it may be True
+            depth=int(depth),  # it may be True in Requests of other components
             link_type=int(link_type),
             redirects=redirects,
             priority=self.strategy.priority(normalized, depth, 1),
@@ -285,12 +288,12 @@ class Frontier(FrontierState):
         )
 
     def on_resolved(self, name: str, address: str) -> None:
-        """The look-up that AddressBook.address_of() began is over: hosts of that name go on."""
+        """AddressBook has looked a name up: hosts with this name may be fetched from again."""
         for host in self.resolving.pop(name, ()):
             host.resolving = False
             if host.group is not None:
                 dispatch.join_group(self, host, address)
-            schedule(self, host)  # one without a group joins when it is asked, with others
+            schedule(self, host)  # a host without a group joins one when it is next
 
     @property
     def in_flight(self) -> int:
@@ -431,7 +434,7 @@ class Frontier(FrontierState):
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Whether failed() would retry the URL."""
         entry, found = lease.entry, failure_kind(kind)
-        if entry is None or not found.retry:
+        if entry is None or not found.retry or (found.of_share and entry.visit is not None):
             return False
         if any(gives_up(entry) for gives_up in self.parts.gives_up):
             return False
@@ -587,10 +590,13 @@ class Frontier(FrontierState):
 
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
+        is_visit = lease.entry is not None and lease.entry.visit is not None
+        record.lacks_share |= what.of_share and is_visit
+        blames_host = what.blames_host and not (what.of_share and is_visit)
         meaning = Blame.HOST
-        for blame in self.parts.blame if what.blames_host else ():
+        for blame in self.parts.blame if blames_host else ():
             meaning = max(meaning, blame(lease, kind, retry_after))
-        if not what.blames_host:
+        if not blames_host:
             self.politeness.answered(record, now, seconds, lease.reached)
         elif meaning is Blame.VIEW:
             self.politeness.view_failed(record, seconds, lease.reached)
@@ -600,7 +606,16 @@ class Frontier(FrontierState):
                 record, now, seconds, kind, retry_after, snooze=snooze, in_doubt=in_doubt
             )
             self._stays_silent(record, now)
+            if record.is_source and not self.parts.visitor.waits_for_silent:
+                self._park_briefly(record, now)
         self.hosts.touch(lease.host)
+
+    @staticmethod
+    def _park_briefly(record: HostRecord, now: float) -> None:
+        """A refresh that ends does not wait an hour for a share that is away. It tries the host of
+        the share again, because another share of it may be there."""
+        if record.state is HostState.PARKED and record.until < inf:
+            record.until = min(record.until, now + SOURCE_PARK_SECS)
 
     def _reopen_budget(self, host: Host) -> None:
         """A URL that was leased was not stored: a budget that looked spent may not be."""

@@ -7,8 +7,8 @@ hosts. Members take turns: the member whose last request was longest ago comes f
 waits only for the group, no other member overtakes it. Otherwise a host with a gap of 10 s would
 never have a turn beside a host with 2 s.
 
-dispatch.py decides when a member may be asked. Each change of a member costs O(log members): only
-the first waiting member of each kind of slot stands in the ready queue on behalf of the others.
+dispatch.py decides when a member may get a request. Each change of a member costs O(log members):
+only the first waiting member of each kind of slot is in the ready queue, for all members.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ Host = TypeVar("Host", bound=Member)
 
 
 class Group(Generic[Host]):
-    """``last``: when any member was asked last. ``next_time``: no member is asked before it, by the
-    gaps of the members that were asked. Both in seconds since the epoch. ``in_flight``: requests
-    under way to all members. ``front``: the waiting members that stand in the ready queue."""
+    """``last``: the time of the last request to any member. ``next_time``: no member gets a request
+    before it, by the gaps of the members that got one. Both in seconds since the epoch.
+    ``in_flight``: requests under way to all members. ``front``: the waiting members that are in the
+    ready queue."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -70,7 +71,7 @@ class Group(Generic[Host]):
 
     @property
     def limit(self) -> int:
-        """Requests at once: the smallest limit of the members that are asked or wait."""
+        """Requests at once: the smallest limit of the members that have requests or wait."""
         return min(self._limits, default=1)
 
     def join(self, host: Host) -> None:
@@ -122,12 +123,12 @@ class Group(Generic[Host]):
         return host in self._waiting
 
     def own_time(self, host: Host) -> float:
-        """When a waiting member might be asked if it were alone."""
+        """When a waiting member might get a request if it were alone."""
         return self._waiting[host][1]
 
     def wait(self, host: Host, kind: Kind, at: float) -> None:
-        """Let a member wait for its group alone; without the group it might be asked from ``at``
-        on. ``kind`` is the kind of slot that it needs."""
+        """Let a member wait for its group alone; without the group it might get a request from
+        ``at`` on. ``kind`` is the kind of slot that it needs."""
         self._waiting[host] = kind, at
         entry = kind, self._members[host]
         if entry not in self._queued:
@@ -141,7 +142,8 @@ class Group(Generic[Host]):
             self._count_limit(host)
 
     def heads(self) -> list[Host]:
-        """The waiting member of each kind that was asked longest ago, in order of their turns."""
+        """The waiting member of each kind whose last request is longest ago, in order of their
+        turns."""
         found = [host for kind in KINDS if (host := self._first(kind)) is not None]
         return sorted(found, key=self._members.__getitem__)
 

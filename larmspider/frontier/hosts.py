@@ -1,4 +1,4 @@
-"""A host's record: its state, its health and when it may be asked next.
+"""A host's record: its state, its health and the time of its next request.
 
     new -> loading robots -> ready <-> snoozed until -> parked until, with a reason
 
@@ -92,7 +92,9 @@ class HostRecord(_KeptHost):
 
     on_probation: bool = False
     """The host was parked when the run before ended: the first request shows whether it answers,
-    and nothing else is asked meanwhile. Not kept."""
+    and nothing else is fetched meanwhile. Not kept."""
+    lacks_share: bool = False
+    """A visit of this run has found that a share or folder of it is away. Not kept."""
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""
@@ -117,14 +119,18 @@ class HostRecord(_KeptHost):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the host is parked because it does not answer. One folder of
-        files, or one share of a server, may be silent and others not."""
-        parked = self.state is HostState.PARKED and self.parks > 0
-        return parked and self.silent_since > 0 and not self.is_source
+        """Whether the host is parked because it does not answer. Never true of files: one folder
+        may be on a file server that is down, and others not."""
+        return self.is_away and self.host != FILES
+
+    @property
+    def is_away(self) -> bool:
+        """As `is_silent`, of files too."""
+        return self.state is HostState.PARKED and self.parks > 0 and self.silent_since > 0
 
     @property
     def is_source(self) -> bool:
-        """Whether the host is no web site, but files or the server of a connector."""
+        """Whether the host is files or the server of a connector, not a web site."""
         return self.host == FILES or self.scheme in CONNECTED
 
     @property
@@ -306,7 +312,7 @@ class Lease:
     not allow the page any more. ``judged``: the answer has counted for or against the host.
     ``holder`` is the Request that carries the lease: others may have a copy of its meta, but only
     this one may end the lease. ``requeued``: the lease was released, so that Scrapy need not
-    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``:
+    schedule its Request again. ``overdue``: the fetch was cancelled, to free its slot. ``proof``:
     the number of proofs of a valid sign-in when the request was sent; None for a host without a
     login. ``unrendered``: the error for which Chromium could not say what
     the page is. ``output`` and ``ending``: see ending.py.

@@ -42,7 +42,7 @@ class _Orders:
         return replace(self, **self.for_run, for_run={})
 
     def with_orders_for_run(self, other: Self) -> Self:
-        """These, with what ``other`` has for this run."""
+        """These orders, and the orders of ``other`` for this run."""
         mine = {name: getattr(self, name) for name in other.for_run}
         now = {name: getattr(other, name) for name in other.for_run}
         return replace(self, **now, for_run=mine)
@@ -60,9 +60,9 @@ class HostOverride(_Orders):
 
 @dataclass(slots=True)
 class Overrides(_Orders):
-    """``factor`` multiplies all gaps. ``restrict``: the scope, in place of
-    ``instead_of``, which the settings said then; "" if the scope was not changed. ``threads``:
-    fetches at a time, in place of ``threads_instead_of``; None if that was not changed."""
+    """``factor`` multiplies all gaps. ``restrict``: the new scope, "" if it was not changed.
+    ``instead_of``: the scope of the settings at that time. ``threads``: the new number of fetches
+    at a time, None if it was not changed. ``threads_instead_of``: the number at that time."""
 
     factor: float = 1.0
     hosts: dict[str, HostOverride] = field(default_factory=dict)

@@ -27,7 +27,8 @@ class FetchKind(Enum):
     SOURCE = "source"
     """A sitemap or feed (sources.py)."""
     MADE_UP = "made-up"
-    """A URL that no page has: it shows how the host answers there (delete_gate.py)."""
+    """An invented URL: its response shows how the host answers for missing pages
+    (error_pages.py)."""
     VIEW_PROBE = "view-probe"
     """A page that worked: it shows whether a host fails, or one of its views (broken_views.py)."""
 
@@ -41,8 +42,8 @@ class OwnFetch:
     """``released`` is called if the request was not made, else ``ended``: with the answer (an HTTP
     status, what was wrong with a document, or a kind of failure), the number of URLs that a source
     names, and the page that a made-up URL gave. ``hops``: redirects that were followed. ``began``:
-    when the first request was made, by time.monotonic(); ``seconds``: from then to the answer,
-    which asked to wait for ``retry_after`` seconds."""
+    when the first request was made, by time.monotonic(). ``seconds``: from ``began`` to the answer.
+    ``retry_after``: the seconds of its Retry-After, if any."""
 
     kind: FetchKind
     url: str

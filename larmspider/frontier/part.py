@@ -9,11 +9,11 @@
             self._hosts.of(record.host).seconds = record.response
             self._hosts.touch(record.host)
 
-The frontier asks its Parts in one order. A method that a Part does not override costs nothing:
+The frontier calls its Parts in one order. A method that a Part does not override costs nothing:
 Parts lists the others once.
 
 All HostNotes of a crawl share one bound of memory. Beyond the bound the values that were used
-longest ago become notes of the backend, and are read again when a Part asks for them.
+longest ago become notes of the backend, and are read again when a Part needs them.
 """
 
 from __future__ import annotations
@@ -288,9 +288,9 @@ class NotesMemory:
         self._kinds.append(kind)
 
     def trim(self) -> None:
-        """Evict values while there are too many bytes: of the largest kind those that were used
-        longest ago. Only where no Part is at work: a value that is changed after its eviction has
-        to be touched."""
+        """Evict values while there are too many bytes: of the largest kind the values that were
+        used longest ago. Only where no Part is at work: a value that is changed after its eviction
+        has to be touched."""
         for kind in self._kinds:
             while kind.bytes > kind.max_bytes:
                 kind.evict()

@@ -2,7 +2,7 @@
 
     partitions.enter(loaded, new_run={17})    # what the backend has loaded
     own, _ = partitions.split(entries)        # the others are forwarded to their owners
-    partitions.leave([17])                    # no host of it is asked any more ...
+    partitions.leave([17])                    # its hosts get no more requests ...
     partitions.seal()                         # ... until all that was done with it is in a batch
     partitions.committed()                    # {17}: another worker may have it from here on
 

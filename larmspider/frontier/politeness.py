@@ -29,19 +29,23 @@ class FailureKind(NamedTuple):
 
     ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
     ``snoozes``: the host is left alone for a while at once, and not this URL only. ``of_host``: it
-    says nothing about the URL, which has all of its attempts left.
+    says nothing about the URL, which has all of its attempts left. ``of_share``: one share or
+    folder is away, others of the host may be there: a visit ends, and does not blame the host.
     """
 
     retry: bool
     blames_host: bool
     snoozes: bool = False
     of_host: bool = False
+    of_share: bool = False
 
 
 KINDS = {
     "dns": FailureKind(retry=True, blames_host=True, snoozes=True),
     "refused": FailureKind(retry=True, blames_host=True, snoozes=True),
-    "unmounted": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
+    "unmounted": FailureKind(
+        retry=True, blames_host=True, snoozes=True, of_host=True, of_share=True
+    ),
     "sign-in": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
     "locked": FailureKind(retry=True, blames_host=False),
     "unavailable": FailureKind(retry=True, blames_host=False),
@@ -93,10 +97,10 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Settings; all in seconds but the factor, jitter and counts.
+    """Settings; all in seconds except the factor, jitter and counts.
 
     ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled
-    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without
+    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after this time without
     failure the doublings are forgotten. ``max_failures`` in a row park a host for ``park``, doubled
     each time in a row, at most ``max_parks`` times; then it is given up for this run.
     """

@@ -1,4 +1,4 @@
-"""The hosts by the time from which they may be asked.
+"""Hosts in the order of their next fetch time.
 
 queue.put(host, at)
 queue.take(now, [Kind.QUICK])     # the quick host that has been due longest
@@ -14,12 +14,12 @@ from larmspider.frontier.slots import Kind
 
 
 class ReadyQueue:
-    """Hosts by the time from which they may be asked; each at most once. O(log hosts) a change.
+    """Hosts in the order of their next fetch time; each at most once. O(log hosts) a change.
 
     One heap holds the hosts whose time has not come; when it has, a host moves to the heap of its
-    kind, so that a kind that may have no slot now does not stand in the way of the others. A heap
-    keeps entries that no longer count until they come to its front: ``Host.ticket`` is the number
-    of the one that does.
+    kind, so that a kind that may have no slot now does not stand in the way of the others. A stale
+    entry stays until it reaches the front of its heap. ``Host.ticket`` is the number of the valid
+    entry.
     """
 
     def __init__(self, kind_of: Callable[[Host], Kind]) -> None:
@@ -100,7 +100,7 @@ class ReadyQueue:
         return None if host is None else host.next_fetch_time
 
     def next_host(self) -> Host | None:
-        """The host whose time that is."""
+        """The host that is due at next_time()."""
         later = self._later
         while later and later[0][2].ticket != later[0][1]:
             heappop(later)

@@ -98,8 +98,8 @@ MAX_BYTES = 500 * 1024
 """How much of a robots.txt is read (RFC 9309 2.5 asks for at least this)."""
 MAX_WILDCARDS = 5_000
 """In the rules for us, over all lines: 0.1 s for 16 URLs (dispatch.MAX_REFUSED), 25,000 lines with
-two each would take 0.9 s. A Disallow behind them is read up to its first ``*``, which refuses more
-than it says, an Allow behind them is passed over."""
+two each would take 0.9 s. A Disallow after them is read up to its first ``*``, which refuses more
+than it says, an Allow after them is passed over."""
 MAX_LINE_BYTES = 2083 * 8 - 1
 """A longer line is cut here, where the oldest crawler cuts: eight times a browser's longest URL."""
 

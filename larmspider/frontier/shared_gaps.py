@@ -30,7 +30,7 @@ EVERY_HOST = "*"
 MAX_GAP = 3_600.0
 """Seconds; a longer gap of another crawl is cut to it."""
 READ_SECS = 5.0
-"""Seconds between two looks at the list."""
+"""Seconds between two readings of the list."""
 _LONGEST_NAME = 100
 _RECORD = struct.Struct("<dd")
 

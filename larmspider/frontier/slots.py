@@ -9,10 +9,10 @@ slow       holds for ``slow_secs`` or longer: at most ``slow_share`` of the slot
 failing    slow, and its last fetch failed: at most ``probe_share`` of the slots together
 unproven   never answered: whatever is not needed otherwise, at least ``probe_share``
 
-and all but the quick ones together leave free what the quick ones need, by Little's law: the sum
-over quick hosts of holding time / gap, and its root for chance. A fetch that has lasted
+and all hosts except the quick ones together leave free what the quick ones need, by Little's law:
+the sum over quick hosts of holding time / gap, and its root for chance. A fetch that has lasted
 ``slow_secs`` counts as slow from then on, whatever its host was. Where no quick host has work, slow
-ones may have all but the probes' share.
+hosts may have all slots except the probes' share.
 
 A new host that hangs, or a quick host that begins to hang, is not known to be slow. Several of them
 may hold all slots: while others wait, some of their fetches are cancelled (scheduler/probes.py),

@@ -81,7 +81,7 @@ class FrontierState:
         self.hosts = HostTable(backend, politeness.pace_of)
         self.ready = ReadyQueue(self.kind_of)
         self.groups: dict[str, Group[Host]] = {}
-        """By address."""
+        """Groups of hosts, by their address."""
         self.resolving: dict[str, list[Host]] = {}
         """Hosts that wait for the address of their name, by name."""
         self.seen = RecentlySeen()

@@ -105,7 +105,7 @@ class LinkTable:
         self._numbers: dict[bytes, int] = {}
         self._from, self._to = array("I"), array("I")
         self._since: dict[int, int] = {}
-        """By number of a page, how many of all links are older than those that it has now."""
+        """By number of a page, how many of all links are older than the links that it has now."""
 
     def __len__(self) -> int:
         return len(self._from)

@@ -1,12 +1,12 @@
-"""Which pages of an index a reader may see.
+"""Limits a reader to the pages of an index that this reader may see.
 
     access = Access(restricted=("*.hr.example", FILES), allowed=("wiki.hr.example",))
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
 A page is seen if its host is, and if its access list, where it has one, admits the reader
-(access/table.py). Every question of a reader to an index goes through `Limited`, which leaves out
-the hidden pages inside Tantivy: from hits and counts, from the words of suggestions, and from the
-number of pages with a word. Tantivy's own scores count all pages. Queries of such a reader
+(access/table.py). Every query of a reader goes through `Limited`, which leaves out hidden pages
+inside Tantivy. They are missing in hits, in counts, in the words of suggestions, and in the number
+of pages with a word. Tantivy's own scores count all pages. Queries of such a reader
 therefore weigh words by the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 
@@ -32,7 +32,8 @@ from larmspider.urls.host_resolver import canonical_host
 FEW_HOSTS = 64
 """Hidden hosts up to which hidden pages are not listed before the pages with a word."""
 FEW_SLOTS = 64
-"""Terms of hidden slots that are asked one by one: 0.1 to 1 ms; a set of terms takes 1 to 4 ms."""
+"""Terms of hidden slots that are looked up one by one: 0.1 to 1 ms; a set of terms takes 1 to 4
+ms."""
 FEW_TERMS = 16
 """Terms with one beginning up to which each is counted by itself: listing the visible pages takes
 about this long."""
@@ -121,7 +122,7 @@ def slots_in(searcher: tantivy.Searcher) -> list[int]:
 
 class Hidden(NamedTuple):
     """Hidden pages as two queries. ``pages`` reads their list first (1 ms for a million pages). The
-    other is asked page by page: for queries that few pages match."""
+    other is checked page by page: for queries that few pages match."""
 
     pages: Query
     one_by_one: Query

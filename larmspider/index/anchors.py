@@ -77,7 +77,7 @@ _PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
 _TEXT = _ID - _TARGET
-_MOST_TEXTS = 255  # of one target, whose number is a byte
+_MOST_TEXTS = 255  # texts of one target, as their number is a byte
 
 
 class LinkTexts(NamedTuple):
@@ -318,7 +318,7 @@ class AnchorTable:
                 yield _texts(cursor, page_key(url))
 
     def standing(self, normalized: Iterable[str]) -> dict[str, Standing]:
-        """How the flushed links to some pages stand."""
+        """The state of the flushed links to some pages."""
         with self._env.begin(db=self._heads) as txn:
             rows = ((url, txn.get(page_key(url))) for url in normalized)
             heads = ((url, _Head.decode(row) if row else _Head(url)) for url, row in rows)

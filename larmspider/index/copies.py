@@ -97,7 +97,7 @@ class Likenesses:
     """The likenesses of all pages of a commit, for counting the copies of many pages."""
 
     def __init__(self, searcher: tantivy.Searcher) -> None:
-        import numpy as np  # 0.1 s and 30 MB, for who answers many queries
+        import numpy as np  # 0.1 s and 30 MB, for processes that answer many queries
 
         every = Query.all_query()
         found = searcher.search(every, MANY_PAGES, count=False, order_by_field="likeness").hits

@@ -2,7 +2,7 @@
 
     joined_words("Teil 6178-4B40-40B2, HIST_IGNORE_DUPS und en-tete")
     # ["61784b4040b2", "histignoredups", "entete"]
-    joined_words("Vor- und Nachteil")      # ["vorteil", ...]: each end of "Nachteil" behind "Vor"
+    joined_words("Vor- und Nachteil")      # ["vorteil", ...]: "Vor" with each ending of "Nachteil"
     joined_word("AB-12/3")                 # "ab123"
 
 The index has these terms beside the words of the parts, in the field ``signs``.
@@ -124,7 +124,7 @@ def _is_address(word: str) -> bool:
 
 
 def completed(text: str) -> Iterator[str]:
-    """The first words of pairs whose end stands in the second word only."""
+    """The first words of pairs whose end is in the second word only."""
     for found in _LEFT_OUT.finditer(text):
         at = found.start()
         before = _WORD_BEFORE.search(text, max(0, at - MOST), at)

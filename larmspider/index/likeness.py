@@ -1,4 +1,6 @@
-"""The likeness of pages (copies.py), computed elsewhere, and the navigation that is found by it.
+"""Sets the likeness of pages (copies.py) and removes navigation from their main text.
+
+The process of simhasher.py computes both::
 
     comparison = Comparison(pages, simhasher.submit)
     comparison.settle()                 # waits; now all pages have a likeness
@@ -26,7 +28,7 @@ _LEAST_LEFT = 30  # characters of a main text beside a table of contents
 
 
 class Comparison:
-    """Pages, with the documents in them, whose long texts were sent off together."""
+    """Pages and their documents whose long texts are with the simhasher."""
 
     def __init__(self, pages: Iterable[IndexedPage], simhashes: Simhashes) -> None:
         asked: list[tuple[str, str]] = []

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from larmspider.items import Page
 
 LEAST_TEXT = 200
-"""Characters of a main text that is compared as such."""
+"""The least characters of a main text that is compared."""
 MOSTLY_LINKS = 0.6
 """Share of a main text in links from which on the rest is the text of the page: with so much in
 common, the simhashes of two pages differ in 19 bits."""
 _NOWHERE = (1 << 62, 1 << 62)
 _LONGEST_LINKS = 100  # characters of a main text for each link of a page that is mostly links
 _MOST_LINKS = 10_000  # links of a page, which then takes 4 ms; one of Erlang's manuals has 5,000
-_REACH = 500  # characters behind a link in which the next one is looked for, at first
+_REACH = 500  # characters after a link in which the next one is looked for, at first
 _MOST_IN_VAIN = 1_000_000  # looked through for links that are not there
 
 

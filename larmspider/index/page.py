@@ -29,7 +29,7 @@ class IndexedPage:
     named      the text of most links to a page without a title
 
     Two fields are not stored: ``outside``, the text outside of links, until its simhash is known;
-    and ``parts``, documents inside this one, which have records of their own. None: the parts are
+    and ``parts``, documents inside this one, which have separate records. None: the parts are
     unknown, and the index keeps its own.
     """
 
@@ -78,7 +78,7 @@ class IndexedPage:
 
     @property
     def compared(self) -> str:
-        """The text for the likeness: the main text, behind it the table of contents."""
+        """The text for the likeness: the main text, after it the table of contents."""
         return self.body if self.contents is None else f"{self.body} {self.contents}"
 
     @property

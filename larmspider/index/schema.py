@@ -96,7 +96,7 @@ its ``domains`` are this."""
 _FILES_TYPED = "file:"
 
 HOST_LIMIT = 255
-"""Characters."""
+"""Characters of a host."""
 
 MAX_FOLDERS = 32
 """Folders of a page that labels can name, from the host down (search/labels.py)."""
@@ -109,7 +109,7 @@ STEMMERS = frozenset(
 """Languages that Tantivy can stem ``body``, ``title`` and ``description`` for; other pages come in
 stems (stems.py)."""
 
-# behind the first part of a title stands the name of the site: Queues — Python 3.11 documentation
+# the name of the site follows the first part of a title: Queues — Python 3.11 documentation
 _TITLE_PARTS = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb\u2022-]|::)\s")
 _SENTENCE = re.compile(
     rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL
@@ -261,7 +261,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("title", tokenizer_name=_STEMMED)
     builder.add_text_field("description", tokenizer_name=_STEMMED, index_option="freq")
     builder.add_text_field("body", tokenizer_name=_STEMMED, index_option="freq")
-    # long words and, behind a "<", the same backwards, of languages that write compounds
+    # long words and, after a "<", the same backwards, of languages that write compounds
     builder.add_text_field("parts", tokenizer_name="whitespace", index_option="basic")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
@@ -336,7 +336,7 @@ def indexed_page(page: Page, digest: str) -> IndexedPage:
 def hostname_of(url: str) -> str:
     """The host of an absolute URL, without port and without a dot at its end; "" for none. A host
     with a connector has its scheme: ``smb://nas``."""
-    end = url.find("/", 8)  # behind http:// and https://
+    end = url.find("/", 8)  # after http:// and https://
     origin = url if end < 0 else url[:end]
     if len(origin) > _LONGEST_REMEMBERED:
         return _hostname.__wrapped__(origin)
@@ -473,7 +473,7 @@ def _signs(title: str, body: str) -> list[str]:
 
 
 def own_word(name: str, value: str) -> str:
-    """The term that finds a value of an own field, ignoring case: ``room=4.12``."""
+    """The term that finds a value of a field in LARM_FIELDS, ignoring case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
 
 

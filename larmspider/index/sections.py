@@ -18,7 +18,7 @@ LONG_TEXT = 1_500
 _WHOLE_HEADING = 118
 """Characters of a heading that has not been cut off."""
 _END = 1 << 62
-"""A place behind any text."""
+"""A place after any text."""
 
 
 def kept_sections(
@@ -45,9 +45,9 @@ def kept_sections(
 
 
 def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
-    """The places of the spaces before and behind the headings of ``text``, in order: each place
-    times two, plus one behind a heading. A heading that is not found at its place has no break. A
-    heading that may be cut off has no break behind it."""
+    """The places of the spaces before and after the headings of ``text``, in order: each place
+    times two, plus one after a heading. A heading that is not found at its place has no break. A
+    heading that may be cut off has no break after it."""
     breaks = dict[int, int]()
     for at, _, heading in sections:
         if text.startswith(heading, at):

@@ -11,7 +11,7 @@ query::
     stems.compounds("Treiber")                   # ["druckertreib", ...]
 
 German, Dutch and the Scandinavian languages write compounds in one word. The field ``parts`` has
-the long words of these pages, forwards and, behind a ``<``, backwards. The index itself is thus the
+the long words of these pages, forwards and, after a ``<``, backwards. The index itself is thus the
 list in which compounds that begin or end with a word are looked up.
 """
 
@@ -58,7 +58,7 @@ COMPOUNDING = frozenset(("da", "de", "nb", "nl", "nn", "no", "sv", KOREAN))
 """Languages whose long words are looked up by their parts."""
 _WITHOUT_STEMMER = (KOREAN, HEBREW)
 _CHANGED = frozenset((*_WITHOUT_STEMMER, ARABIC, FINNISH))
-"""Languages whose words are changed here, before or behind a stemmer."""
+"""Languages whose words are changed here, before or after a stemmer."""
 
 MAX_COMPOUNDS = 20
 """Compounds that a word is looked for in, the most frequent ones."""
@@ -77,7 +77,7 @@ _REMEMBERED = 10_000  # words that were looked up
 _LOOKED_AT = 100  # words that begin or end with a part
 _MANY_TITLES = 0.4  # share of the pages
 _LINKING = ("", "s", "n", "es", "en", "er", "e", "ns")  # letters between two parts
-# Longer ones first. A particle behind one syllable is as often a part of the word.
+# Longer ones first. A particle after one syllable is as often a part of the word.
 _PARTICLES = re.compile(
     "(?<=[가-힣]{2})(?:에서는|으로는|에게서|으로써|으로서|에서도|까지는|부터는|이라는|이라고|에서|에게|께서|한테"
     "|으로|까지|부터|처럼|보다|마다|조차|밖에|이나|이며|이고|라는|라고|에는|에도|과는|와는|하고"
@@ -221,7 +221,7 @@ class Stems:
                     yield other, searcher.doc_freq("exact", other)
 
     def in_most_titles(self, word: str) -> bool:
-        """Whether ``word`` stands in many titles, as the name of a site does."""
+        """Whether ``word`` is in many titles, as the name of a site does."""
         commit = self._commit
         return _remembered(
             commit.in_most_titles, word, lambda one: self._look_up_titles(one, commit.searcher)

@@ -117,7 +117,7 @@ class UnreachedLog:
 
     def missed(self, key: str, outcome: str, at: float, since: float = inf) -> None:
         """Note that a visit at this time did not reach the page, with this ``outcome`` (Kept.kind).
-        ``since``: the time of the first such visit, if it is known."""
+        ``since``: the time of the first visit with this outcome, if it is known."""
         before = self._pages.get(key)
         first = min(at, since if before is None else before.since)  # the clock may be set back
         sure = outcome in GONE or (before is not None and before.sure)
@@ -125,7 +125,7 @@ class UnreachedLog:
         self._changed = True
 
     def reached(self, key: str) -> None:
-        """A page has answered, or has left the index."""
+        """A page was reached, or has left the index."""
         if self._pages.pop(key, None) is not None:
             self._changed = True
 

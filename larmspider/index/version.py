@@ -1,6 +1,6 @@
 """Records which format an index was written in, so that no program misreads it.
 
-``larmspider-index.json`` stands beside the index: ``{"format": 11, "stemmer": "english"}``, and
+``larmspider-index.json`` is beside the index: ``{"format": 11, "stemmer": "english"}``, and
 the hosts that were restricted when its link texts were taken in (link_access.py). An index of
 another format is refused; `scrapy reindex` rebuilds it from the stored pages::
 

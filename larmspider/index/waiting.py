@@ -11,9 +11,9 @@ once they are `due`::
     due = waiting.due(indexed=200)
     waiting.write()                                  # now they outlast the process
     for page in waiting.take(due): ...
-    waiting.committed()                              # behind Tantivy's commit
+    waiting.committed()                              # after Tantivy's commit
 
-A killed process leaves them to the next one. Indexing one of them twice does no harm.
+After a kill the next process indexes the waiting pages. Indexing a page twice does no harm.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from larmspider.index.page import IndexedPage
 from larmspider.index.version import REBUILDS
 
 MAX_PAGES = 10_000
-"""That wait,"""
+"""Most pages that wait."""
 MAX_CHARS = 96_000_000
-"""Characters of all their texts."""
+"""Most characters of all waiting pages."""
 MAX_CHECKPOINTS = 12
-"""Checkpoints that a page waits for: a minute."""
+"""Most checkpoints that a page waits for: a minute."""
 LEFT = 0.75
 """If one of the three limits is reached, pages are due until this share of each is left."""
 FIRST = 50
@@ -91,15 +91,16 @@ class WaitingPages:
             self._urgent.add(key)
 
     def due(self, indexed: int) -> int:
-        """How many of the first pages a checkpoint should commit, before its `write`, to an index
-        of ``indexed`` pages. All pages, if none came since the last checkpoint or one is urgent."""
+        """The number of pages, oldest first, that this checkpoint should commit: all pages, if none
+        came since the last checkpoint or one is urgent. ``indexed``: pages in the index. Call it
+        before `write`."""
         if self._urgent or not self._new:
             return len(self._pages)
         first = FIRST if indexed < FIRST // 2 else 0
         return self.too_many() or min(len(self._pages), first)
 
     def too_many(self) -> int:
-        """How many of the first pages cannot wait longer."""
+        """The number of pages, oldest first, that cannot wait longer."""
         pages, chars, number = len(self._pages), self._chars, 0
         for number, page in enumerate(self._pages.values()):
             share = LEFT if number else 1.0

@@ -78,8 +78,8 @@ _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
 _MAX_PACKS = 64  # queued before `add` waits for a commit
 _PACK_CHARS = 500_000  # characters: fewer long documents are handed over together, or queued
-_ROUND = 500  # pages between two looks at whether it is enough,
-_REFRESH_COMMIT = 10_000  # and between two commits, at most
+_ROUND = 500  # pages between two checks whether to stop
+_REFRESH_COMMIT = 10_000  # most pages between two commits
 _MERGED = 8  # segments of one size that Tantivy merges into one, without the replaced pages
 _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # a merge pays if 1 in 8 pages was replaced
@@ -96,8 +96,8 @@ def heap_bytes_of(settings: Settings) -> int:
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of a page. ``comparison``: of this page and of those that
-    were sent off with it for their likeness."""
+    """A page in the queue, or the removal of a page. ``comparison``: of this page and of the pages
+    that were sent off with it for their likeness."""
 
     key: str
     page: IndexedPage | None
@@ -228,8 +228,9 @@ class IndexWriter:
         """Make everything added so far durable and visible. Blocks for about 0.1 to 1 s, and 0.5 ms
         for each page that waits. Calls ``stop`` every 500 pages; the pages left then wait on.
 
-        May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
-        the disk refuses; the pages since the last commit then have to be added again.
+        May run in another thread, beside `add`; does nothing after `close`. Raises
+        CrawlDirError if the disk refuses; the pages since the last commit then have to be added
+        again.
         """
         self._commit_unless_closed(None, stop)
 
@@ -247,7 +248,7 @@ class IndexWriter:
     ) -> None:
         """If hosts have become restricted, remove the texts of links on their pages from pages of
         other hosts (`AnchorTable.withdraw`), index these again, and note that it is done. Ends once
-        ``stop``, asked often, returns True; a later call then begins again."""
+        ``stop``, called often, returns True; a later call then begins again."""
         if covered(access.restricted, noted := restricted_of(self.directory)):
             if noted is None:
                 note_restricted_of(self.directory, access.restricted)
@@ -302,8 +303,8 @@ class IndexWriter:
     def refresh_all_anchors(self, stop: Callable[[], bool] = lambda: False) -> int:
         """Index again all pages whose anchor texts have changed, and commit; return their number.
 
-        About 0.5 ms a page. Ends early if ``stop``, asked every 500 pages, says so. Where many
-        pages of small segments were replaced, the last commit makes Tantivy merge these.
+        About 0.5 ms a page. Ends early if ``stop``, called every 500 pages, returns True. Where
+        many pages of small segments were replaced, the last commit makes Tantivy merge these.
         """
         self.commit(stop)
         total = 0
@@ -337,7 +338,7 @@ class IndexWriter:
 
     @property
     def waiting(self) -> int:
-        """Pages that wait for a commit, also behind `close`."""
+        """Pages that wait for a commit, also after `close`."""
         return len(self._waiting)
 
     def count(self) -> int:
@@ -453,7 +454,7 @@ class IndexWriter:
             return False
 
     def _compare(self, pages: Sequence[_Queued]) -> None:
-        """Ask for the likeness of pages."""
+        """Have the likeness of pages computed."""
         if self._simhashes is not None:
             comparison = Comparison((page.page for page in pages if page.page), self._simhashes)
             for page in pages:

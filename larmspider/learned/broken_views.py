@@ -1,4 +1,4 @@
-"""Which views of a host are broken while the rest of it works: failures by class of URL.
+"""Finds broken views of a host: classes of URLs (url_class.py) that fail while the rest works.
 
     watch.blame(lease, "http-500", None)   # Blame.DOUBT: the host is not parked before it is probed
     watch.answered(lease)              # a URL of the host worked
@@ -164,7 +164,7 @@ class HostViews(Note):
 
 
 class ViewWatch(Part):
-    """Judges a host's failures by the classes of their URLs, which ``traps`` has."""
+    """Judges a host's failures by the classes of their URLs, which ``traps`` keeps."""
 
     def __init__(self, frontier: Frontier, traps: TrapWatch) -> None:
         self._frontier, self._traps = frontier, traps

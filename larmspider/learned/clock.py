@@ -16,7 +16,7 @@ from larmspider.learned.revisits.refresh import DAY
 
 LEAST_JUMP_SECS = 7 * DAY
 """A shorter gap between two runs counts as a whole: runs may be a week apart."""
-_COUNTED_SECS = 2 * DAY  # of a jump, for there may have been a night without a run
+_COUNTED_SECS = 2 * DAY  # seconds of a jump that count: a night may have had no run
 _MOST_GAP_SECS = 45 * DAY  # a longer gap is forgotten, for it was a jump itself
 _MOST_JUMPS = 20  # 27 bytes each, in a note
 

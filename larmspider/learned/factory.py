@@ -49,7 +49,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 REFRESH_WORDS = (DUE, WATCH, ALL)
 """LARM_REFRESH, except for patterns."""
 INDEX = "index"
-"""The word for which no crawl runs (commands/reindex.py)."""
+"""The word that rebuilds the index without a crawl (commands/reindex.py)."""
 REFRESH_ORDERS = ("value",)
 """LARM_REFRESH_ORDER."""
 
@@ -66,7 +66,7 @@ class Surroundings:
     """The surroundings of a frontier, beside the settings.
 
     LARM_GROUP_BY decides ``addresses.grouped``. ``shared``: the open backend of a worker among
-    many, in place of one of its own. ``logins``, ``links_to`` and ``take_out`` as in Learning,
+    many, in place of a new one. ``logins``, ``links_to`` and ``take_out`` as in Learning,
     ``is_removed`` as in RevisitOptions. Without ``asks_sources`` no sitemap is fetched, whatever
     LARM_SITEMAPS says.
     """

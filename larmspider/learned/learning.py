@@ -3,7 +3,7 @@
     frontier = LearningFrontier(backend, politeness, strategy, slots, options, Learning(forms))
     frontier.traps.known("wiki:80")
 
-Frontier asks its Parts in one order and does not know them by name. Here they have names: for the
+Frontier calls its Parts in one order and does not know them by name. Here they have names: for the
 scheduler and the middlewares, which show them pages, and for reports.
 """
 
@@ -86,7 +86,7 @@ class LearningFrontier(Frontier):
     sources: Sources
     """Sitemaps and feeds."""
     gate: DeleteGate
-    """Stands before every removal of a page that is gone."""
+    """Decides on every removal of a page that is gone."""
     refresh: Revisiting
     """Decides which pages are visited again, and when."""
     scripts: ScriptWatch
@@ -107,8 +107,8 @@ class LearningFrontier(Frontier):
         super().__init__(backend, politeness, strategy, slots, options, parts)
 
     def _make(self, learning: Learning) -> Sequence[Part]:
-        """The Parts in the order in which they are asked. A login comes before every other fetch of
-        a host, a probe before a sitemap. ``gate`` hears of an ended URL before ``merger``."""
+        """The Parts in the order in which they are called. A login comes before every other fetch
+        of a host, a probe before a sitemap. ``gate`` hears of an ended URL before ``merger``."""
         notes = self.notes
         self.merger = Merger(self, learning.forms, learning.proofs)
         self.traps = TrapWatch(
@@ -154,7 +154,7 @@ class LearningFrontier(Frontier):
 
     def found_sources(self, urls: Iterable[str], how: str, by: str = "") -> None:
         """Remember sitemaps and feeds that a page, or the robots.txt of the host ``by``, names.
-        Only hosts that this crawl, or this worker, has are asked."""
+        Only hosts that this crawl, or this worker, has get requests."""
         for url in urls if self.sources.is_on else ():
             host = self.hosts.get(host_of(url)) if url.startswith(("http://", "https://")) else None
             if host is None:

@@ -69,7 +69,7 @@ class Evidence(Note):
     nofollow: int = 0
     """Pages that say nofollow."""
     nofollow_links: int = 0
-    """Links that were left for that, or that say nofollow themselves."""
+    """Links that were not followed, because their page or the link itself says nofollow."""
     followed: int = 0
     """Links that were followed or known."""
     noindex: int = 0

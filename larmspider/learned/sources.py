@@ -1,14 +1,15 @@
 """Sitemaps and feeds of each host: where they are, when to fetch them, how far to trust them.
 
     sources.found("wiki:80", ["http://wiki/sitemap.xml"], "robots.txt")
-    own = sources.own_fetch("wiki:80", now, allowed) # the one to be fetched now, or None
-    own.ended("200", 812, None)                      # it named 812 URLs; again in a day
+    own = sources.own_fetch("wiki:80", now, allowed) # the source to fetch now, or None
+    own.ended("200", 812, None)                      # it named 812 URLs; fetched again in a day
     sources.judged(key, changed=True)                # of a page that it named as changed
-    sources.precision(url)                           # 0.67: of three such pages two had changed
+    sources.precision(url)                           # 0.6: of 3 such pages 2 had changed
 
 A source is fetched at most once a day; a sitemap in an index only if the index calls it newer. The
 trust in a source is a Beta counter over the pages that it named as changed: had their text changed?
-A note of the host keeps it, ``sources wiki:80``, which moves with the host's partition.
+The counter starts with a true and a false one. The note ``sources wiki:80`` keeps it, and moves
+with the host's partition.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PRIOR = 1.0
 LEAST_PRECISION = 0.05
 """A source that is right less often makes no page due."""
 IN_VAIN = 3
-"""Answers in a row with nothing in them after which a source is asked once in 30 days."""
+"""Empty responses in a row after which a source is fetched once in 30 days."""
 _NAMED, _KEY = "named", 16
 GUESSED = "/sitemap.xml"
 ROBOTS = "robots.txt"
@@ -123,13 +124,13 @@ class Sources(Part):
         self._answered: set[str] = set()
         self._signalled: dict[bytes, tuple[str, str]] = {}
         self._dropped: dict[bytes, tuple[str, str]] = {}
-        self._out: set[str] = set()  # hosts of which one is being asked
+        self._out: set[str] = set()  # hosts with a source that is being fetched
 
     def __repr__(self) -> str:
         return f"<Sources of {len(self._hosts)} hosts>"
 
     def of(self, host: str) -> Iterator[Source]:
-        """The sources of a host, as they were found."""
+        """The sources of a host, in the order of their discovery."""
         yield from self._hosts.of(host).sources.values()
 
     def _prepare(self, _host: str, found: HostSources) -> None:
@@ -142,7 +143,7 @@ class Sources(Part):
         self.host_answered(lease.host.record.host, lease.host.record.scheme)
 
     def host_answered(self, host: str, scheme: str) -> None:
-        """A page of the host was answered: from now on its sources are asked."""
+        """The host has responded for a page. From now on its sources are fetched."""
         if host in self._answered:
             return
         self._answered.add(host)
@@ -167,7 +168,8 @@ class Sources(Part):
         return new
 
     def next_time(self, host: str) -> float | None:
-        """When a source of the host is due; None: never, or not before a page is answered."""
+        """When a source of the host is due; None: never, or not before the host has responded for a
+        page."""
         if host in self._out:
             return None
         if host not in self._answered and not self._backend.counts(host).stored:
@@ -203,7 +205,7 @@ class Sources(Part):
         self.asked(url, self._clock(), answer, entries)
 
     def asked(self, url: str, now: float, answer: str, entries: int = 0) -> None:
-        """The request for a source is over; ``answer`` is "200" where it was read."""
+        """A fetch of a source has ended. ``answer`` is "200" if the source was read."""
         host = host_of(url)
         self._out.discard(host)
         mine = self._hosts.of(host)

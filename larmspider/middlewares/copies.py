@@ -2,7 +2,7 @@
 
     http://wiki/FAQ.html    same page as http://wiki/faq.html, by the path-case rule, on trial here
 
-The frontier has such URLs fetched to find out whether they are one page
+The frontier has these URLs fetched to find out whether they are one page
 (learned/spellings/trials.py). A spider middleware behind FollowMiddleware: the links of a copy are
 followed like any page's.
 """

@@ -1,4 +1,4 @@
-"""Answers, as the frontier sees them: a free slot, a slow or failing host, a URL to retry.
+"""Tells the frontier the result of each fetch: success, failure of the host, or retry.
 
 A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
 goes back to its host's queue with backoff, and the spider never hears of it.

@@ -4,7 +4,7 @@ The links of a page enter the frontier as one batch, past Scrapy's engine. As Re
 pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
 apart again: 0.1 ms of CPU each. They become Requests at once only if a component expects Requests:
 
-    another SCHEDULER than ours
+    a SCHEDULER other than ours
     a spider middleware below this one that reads spider output (except CopiesMiddleware and
         AcknowledgeMiddleware)
     a receiver of request_dropped, or of request_scheduled (except LastCheckMiddleware)
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 _MARK = "#requisite"
 """Follows the exact form of a requisite: its URL may become known as a page's URL, too."""
 _OURS = AcknowledgeMiddleware | CopiesMiddleware
-"""They look at no Request."""
+"""Middlewares that ignore Requests."""
 
 
 class FollowMiddleware:
     """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
     last.
 
-    Links that are not http, https or file URLs are left out, should no filter stand before.
+    Links that are not http, https or file URLs are left out, even if no filter runs before.
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:

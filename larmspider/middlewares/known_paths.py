@@ -13,7 +13,7 @@ URLs that sign out, delete or edit are refused on all hosts, and on hosts with a
 (docs/sign-in.md) further URLs that act (urls/acting.py), independent of the file.
 
 Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).
-The first such link is followed without the way back, the others are refused.
+The first such link is followed without its return parameter; further links are rejected.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 MAX_FORMS = 10_000
-"""Login forms that are remembered; of further ones the frontier knows which were asked."""
+"""Login forms that are remembered; of further forms the frontier knows which were fetched."""
 _HOST_GLOB = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
 _EXCEPT = re.compile(r"(?:^|\s+)except\s+|\s+except$")
 """No URL has whitespace, so no expression needs it."""
@@ -114,7 +114,8 @@ class KnownPathsFilter(UrlFilter):
         return _one_login(found.form) if found.form != link.normalized else None
 
     def _repeats_login(self, link: Link, page: Page) -> str | None:
-        """Why a link to a login is not followed. The first one to a form loses its way back."""
+        """Why a link to a login is not followed. The first link to a form loses its return
+        parameter."""
         found = sign_in(link.normalized or link.url)
         if found is None or _leads_back(link, page):
             return None

@@ -1,10 +1,10 @@
 """The last check before a fetch, as a downloader middleware: is this URL really in scope, and does
 it only show something on hosts with a login?
 
-The filters see every seed, link and Request of a spider's callbacks. Other Requests, such as a
-redirect that Scrapy's own middleware follows for a foreign spider, or the output of its errback,
-are seen here: before they are queued (their host would be asked for robots.txt), and before the
-fetch.
+The filters see every seed, link and Request of a spider's callbacks. Other Requests are only seen
+here: redirects that Scrapy's own middleware follows for a foreign spider, or Requests of its
+errback. They are checked before they are queued, so that no robots.txt of a host outside the scope
+is fetched, and once more before the fetch.
 """
 
 from __future__ import annotations

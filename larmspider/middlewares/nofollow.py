@@ -1,7 +1,7 @@
 """nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>,
 X-Robots-Tag.
 
-Links that a script sends by another method than GET are treated the same, as Rails and Turbo write
+Links that a script sends by a method other than GET are treated the same, as Rails and Turbo write
 them: <a data-method=delete>. The same holds for links that ask before they act:
 <a data-confirm="Sure?">, <a onclick="return confirm('Sure?')">.
 

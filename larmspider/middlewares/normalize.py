@@ -1,7 +1,7 @@
 """URL normalization, the first step: URLs without a canonical form (mailto:, http://[) stop here.
 
-A link of a web page to a file, or to a server with a connector, also stops here: no web server
-chooses which of them are read.
+A link of a web page to a file, or to a server with a connector, also stops here, so that a
+web server cannot make the crawl read files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class NormalizeFilter(UrlFilter):
     name = "normalize"
 
     def __init__(self, *, files: bool = False) -> None:
-        """``files``: whether any may be crawled; else they are out of scope, wherever they are
-        named."""
+        """``files``: whether files may be crawled. If not, every link to a file is rejected."""
         self._files = files
 
     @classmethod
@@ -48,7 +47,7 @@ class NormalizeFilter(UrlFilter):
 
 
 def from_the_web(request: Request, normalized: str) -> str | None:
-    """Why a file is not asked for that a page, a sitemap or a redirect of the web names."""
+    """Why a file is not read that a page, a sitemap or a redirect of the web names."""
     if not is_source(normalized):
         return None
     before = [request.meta.get("from_page"), *request.meta.get("redirect_urls", ())]

@@ -30,9 +30,10 @@ NO_FILES = FileRoots()
 
 
 class ScopeFilter(UrlFilter):
-    """Rejects a URL that does not match ``restrict`` as a whole or, without one, whose host and
-    port are none of ``hosts``; a file that is not below ``roots`` or, without ``restrict``, not
-    below one of ``folders``; and every URL that matches a pattern of ``exclude`` as a whole."""
+    """Rejects URLs that do not match ``restrict`` as a whole. Without ``restrict`` it rejects URLs
+    whose host and port are not in ``hosts``, and files that are not below one of ``folders``. In
+    both cases it rejects files that are not below ``roots``, and every URL that matches a pattern
+    of ``exclude`` as a whole."""
 
     name = "scope"
     remembers = True

@@ -29,7 +29,7 @@ class SourcesMiddleware(WithScheduler):
     ) -> AsyncIterator[Any]:
         scheduler = self.scheduler
         if scheduler is not None and not scheduler.frontier.sources.is_on:
-            scheduler = None  # no source is asked
+            scheduler = None  # no source is fetched
         async for item in result:
             yield item
             if scheduler is None or not isinstance(item, Page) or item.status != 200:

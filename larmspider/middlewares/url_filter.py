@@ -64,7 +64,7 @@ class UrlFilter:
 
     @classmethod
     def check(cls) -> None:
-        """Raise ConfigError for a filter without a name that can stand in a stats key."""
+        """Raise ConfigError for a filter without a name that can be part of a stats key."""
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(

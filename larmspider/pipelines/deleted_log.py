@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DELETED_LOG_COLUMNS = ("time", "url", "url-exact", "reason")
 KEPT_SECS = 30 * 86_400.0
-"""For so long the last version of a page that was removed stays, unless an operator did it."""
+"""The last version of a removed page stays for 30 days, unless an operator removed it."""
 
 
 class DeletedLogPipeline(LogStore):

@@ -116,7 +116,7 @@ class XmlFeed(_FeedItems, exporters.XmlItemExporter):
 class CsvFeed(_FeedItems, exporters.CsvItemExporter):
     """For ``-O pages.csv``: links, parts, rest, fields and headers are JSON in their cells,
     invisible characters are escaped, formulas have an apostrophe before them. A CSV file has the
-    columns of its first item, so failed fetches fill only those that pages have too."""
+    columns of its first item, so failed fetches fill only columns that pages have too."""
 
     def record(self, item: Any) -> Any:
         record = super().record(item)

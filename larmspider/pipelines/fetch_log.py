@@ -1,8 +1,9 @@
 """fetch.log: time and result of each fetch, of failures and refusals by robots.txt too.
 
 A visit after which the stored page stayed as it is has a line like any other, whose message begins
-with ``kept``. The message of a page that is stored begins with ``noindex`` where it asks for that,
-and with ``charset=NAME`` where a header names one: its body does not say so to who reads it again.
+with ``kept``. The message of a stored page begins with ``noindex`` if the page asks for that, and
+with ``charset=NAME`` if a header names one. A later reader of the body needs these, because the
+headers are not stored.
 
 store.log has LARM's columns, and so neither times nor failures.
 """

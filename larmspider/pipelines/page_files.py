@@ -122,7 +122,7 @@ class PageFilesPipeline(LogStore):
         self._blobs: dict[str, int] = {}
         """Numbers of blobs, by digest."""
         self._new_blobs: list[Path] = []
-        """Those that are not synced yet."""
+        """Blobs that are not synced yet."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:

@@ -1,9 +1,9 @@
 """The search index: pages, and the texts of the links to them (larmspider/index/ writes them).
 
-Indexed are pages with status 200, without noindex and without a refresh to another page. Links to a
-page are often found long after the page, so link texts of indexed pages are updated at each
-commit, a few at a time, and all of them when nothing is left to fetch. A crawl that is stopped
-meanwhile stops; the next run continues there.
+Pages with status 200 are indexed, unless they have noindex or a refresh to another page. Links to a
+page are often found long after the page. Link texts of indexed pages are therefore updated at each
+commit, a few at a time, and completely when nothing is left to fetch. A crawl that is stopped then
+stops at once; the next run continues with the rest.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ PASS_SECS = 60.0
 this, and the end of the crawl as long as the last document that was looked at is not older."""
 _EXISTS = b"index"
 Unreachable: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
-"""As signals.unreached returns it."""
+"""The result of signals.unreached."""
 _IS_THERE = frozenset({"same", "not-modified"})
 _MAY_BE_THERE = frozenset({"noindex", "scope"})
 """Outcomes of a visit (Kept.kind) that do not say whether the page can be reached."""
@@ -324,6 +324,7 @@ class SearchIndexPipeline(Store):
             self._up_to_date = True  # until the next write()
             with self._failure_kept():
                 await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
+            self._tell_unlinked(writer)  # this run visits them
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:
@@ -433,11 +434,14 @@ class SearchIndexPipeline(Store):
             with self._failure_kept():
                 await asyncio.to_thread(writer.checkpoint, self._must_end)
                 await asyncio.to_thread(self._write_marks)
-            # by now close_spider() may have taken the writer away
-            names, writer.anchors.unlinked = writer.anchors.unlinked, []
-            if names:
-                self._unlinked(names)
+            self._tell_unlinked(writer)
         self.flush()
+
+    def _tell_unlinked(self, writer: IndexWriter) -> None:
+        # the writer is an argument, because close_spider() may have taken it away by now
+        names, writer.anchors.unlinked = writer.anchors.unlinked, []
+        if names:
+            self._unlinked(names)
 
     def _ask_unreached(self) -> None:
         """Ask which hosts do not answer, and which hosts' pages belong to another worker now."""
@@ -514,7 +518,7 @@ class _Ahead:
         return self._names[0][0]
 
     def recover(self, number: int) -> list[str]:
-        """Recover the pages behind ``number``, a checkpoint()."""
+        """Recover the pages after ``number``, a checkpoint()."""
         self._number = self._checkpoint = self._written = number
         self._names = [(number, "")]
         try:
@@ -530,7 +534,7 @@ class _Ahead:
 
     def add(self, name: str) -> None:
         self._names.append((self._number + 1, name))
-        self._number += 1  # behind it: write() may come between
+        self._number += 1  # after it: write() may come between
 
     def checkpoint(self) -> int:
         """The number of the last page; the checkpoint before this one was committed."""

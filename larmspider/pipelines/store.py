@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 MANY_LINKS = 10_000
 """After a page with more links each store yields to the crawl: 100,000 links take a store 0.1 s."""
 _MAX_SECS = 253_402_300_800
-"""Since the epoch: the end of the year 9999."""
+"""The end of the year 9999, in seconds since the epoch."""
 
 
 class Store(ABC):

@@ -95,7 +95,7 @@ MAX_ASKED = 200_000
 """Targets that go through the filters; 20 us each."""
 OTHER = "nofollow, depth, language or other"
 REFUSED = "robots.txt, a store or the operator"
-"""These refuse URLs, the filters reject links. The frontier counts them as one."""
+"""The parts that refuse URLs; filters reject links. The frontier counts all refused URLs as one."""
 _NOT_BY_URL = (VisitedFilter, DepthFilter, NofollowFilter, LanguageFilter)
 
 

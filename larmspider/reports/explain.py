@@ -249,8 +249,8 @@ def _first_referrer(
 def _as_found(
     url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
 ) -> tuple[Link, Page]:
-    """The link by which the URL was found and its page, read again from the page file, because some
-    filters look at more than the URL; a bare link for a seed or an unknown URL."""
+    """The link by which the URL was found, and its page, because some filters look at more than the
+    URL. Both are read from the page file. For a seed or an unknown URL it is a bare link."""
     bare = Link(url, normalized=explanation.canonical, exact=explanation.exact)
     if not explanation.first_referrer:
         return bare, Page("")

@@ -83,7 +83,7 @@ def neighbours(crawl: CrawlDir, exact: str, fetched_as: str, limit: int = LIMIT)
 
 WIDTH, HEIGHT = 1000.0, 640.0
 MARGIN = 100.0
-"""Left and right, where names stand; a third of it above and below."""
+"""Space for names at the left and right; a third of it above and below."""
 HOSTS = 30
 ROUNDS = 150
 
@@ -312,7 +312,7 @@ def aliases(frontier: FrontierReader) -> Iterator[Alias]:
     for merged in frontier.all_merged():
         entry = merged.entry
         if not merged.rules:
-            continue  # a page that was asked twice
+            continue  # a page that was fetched twice
         known = hosts.get(entry.host)
         if known is None:
             note = frontier.note(f"aliases {entry.host}")

@@ -45,8 +45,8 @@ class Notes(Protocol):
 
 
 def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterator[str]:
-    """A line for each removal of a page, for each of its old URLs, for the move of its host, and
-    for the reason why it stays although its last visit did not find it unchanged."""
+    """Lines about a page: each removal, each of its old URLs, and the move of its host. A page
+    whose last visit did not find it unchanged also has a line that says why it stays."""
     left, was = _removals(crawl, exact)
     yield from (f"left the search {when}: {_plain(reason)}" for when, reason in left[-MAX_TIMES:])
     if left and crawl.stored(exact) is not None:

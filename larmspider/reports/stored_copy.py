@@ -1,7 +1,7 @@
 """A stored page for a browser: its bytes, never its scripts.
 
 The policy removes scripts, frames, forms and everything that would be loaded from elsewhere.
-``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. Other types
+``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. Types other
 than HTML become plain text or a download: no declared type is passed on.
 """
 

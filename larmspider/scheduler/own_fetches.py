@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
 MAX_NAMED_BYTES = 64 * 1024 * 1024
-"""Instead of DOWNLOAD_MAXSIZE: a file that says it is larger counts as unreachable."""
+"""The limit in place of DOWNLOAD_MAXSIZE. A file that announces more counts as unreachable."""
 _SCHEMES = ("http://", "https://")
 _SHOWN = 300
 """Characters of a URL in the log."""
@@ -204,7 +204,7 @@ class OwnFetches:
 
 
 def _take_back(meta: dict[str, Any]) -> Lease | None:
-    """Take back the lease of an own fetch that was answered or failed; None if the lease has
+    """Take back the lease of an OwnFetch that has succeeded or failed; None if the lease has
     ended."""
     lease: Lease | None = meta.pop(LEASE, None)
     if lease is not None and lease.own is not None:

@@ -2,8 +2,7 @@
 
     http://wiki/larmspider-4f2a9c    200, "Nothing was found": pages that are gone may show the same
 
-The answer to a made-up URL is read as any page is: a document, and a large page, in a process of
-its own.
+The answer to a made-up URL is read as any page is: documents and large pages in a separate process.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Scrapy's scheduler over the frontier: what Scrapy asks for, in its terms.
+"""Scrapy's scheduler over the frontier.
 
     SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 
-A Request goes in as a QueuedUrl and comes out with a lease (leases.py), when its host may be asked;
-the lease ends when the URL has its final state. A host's robots.txt is fetched by a Request of the
-scheduler's own (robots_fetch.py). At a checkpoint frontier and stores move together
+A Request goes in as a QueuedUrl and comes out with a lease (leases.py), when its host may get a
+request; the lease ends when the URL has its final state. A host's robots.txt is fetched by a
+Request of the scheduler's own (robots_fetch.py). At a checkpoint frontier and stores move together
 (checkpoint.py).
 """
 
@@ -91,9 +91,9 @@ class FrontierScheduler:
     """
 
     files = ("frontier", "deletes-*.json")
-    """In LARM_DIR."""
+    """Files in LARM_DIR."""
     sources: SourceFetch
-    """From open() on, as the following ones."""
+    """Set by open(), as are the following attributes."""
     logins: LoginFetch
     _own: Mapping[FetchKind, OwnFetches]
     _probes: Probes
@@ -107,12 +107,12 @@ class FrontierScheduler:
         """The reason why nothing more may be committed; the crawl goes back to its last
         checkpoint."""
         self.held = ""
-        """Why nothing is fetched for now, though hosts might be asked (signals.hold)."""
+        """Why nothing is fetched for now, though hosts are due (signals.hold)."""
         self.closed = False
         self.checkpointing = asyncio.Lock()
         """Held while a checkpoint is taken: there is one at a time."""
         self.opened = False
-        """Whether the stores are."""
+        """Whether the stores are open."""
         self.searching = False
         """Whether URLs to queue are still looked for, without which the crawl does not end."""
         self.worker: ClusterWorker | None = None

@@ -78,7 +78,7 @@ class SourceFetch(OwnFetches):
             self._compare(found.entries, lease.url)
 
     def _take_index(self, lease: Lease, found: Signals) -> None:
-        """The sitemaps that an index names are sources of their own."""
+        """The sitemaps that an index names are separate sources."""
         sources = self.frontier.sources
         depth = next(
             (one.depth for one in sources.of(lease.host.record.host) if one.url == lease.url), 0

@@ -1,4 +1,4 @@
-"""Best bets: links that stand above the hits of certain queries, in a text file, one a line.
+"""Best bets: links above the hits of certain queries, in a text file, one a line.
 
     # queries, separated by commas => URL, and a title that replaces the page's own
     vpn, remote access => http://wiki.example/it/vpn

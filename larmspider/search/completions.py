@@ -4,7 +4,7 @@ limit.
 Tantivy looks through all terms with the typed beginning, 2 us each, however few are wanted: 100 ms
 where the titles of 50,000 pages begin with the name of a company. Another thread looks through the
 terms, without Python's lock, and the reader waits `WAIT_SECS` at most. Results are remembered, and
-serve longer beginnings, too. A reader who asks earlier gets the labels of an earlier commit or of a
+serve longer beginnings, too. An earlier request gets the labels of an earlier commit or of a
 shorter beginning, and the titles of some pages::
 
     labels = Labels()
@@ -56,11 +56,11 @@ class Asked:
     limit: int
     commit: object
     reader: Hashable
-    """None, or by whom only some pages are seen."""
+    """A reader who may see only some pages; None for a reader of all pages."""
     look_through: LookThrough
     """Counts the pages that the reader sees."""
     pages: Callable[[str], int]
-    """Pages with a label that are there and seen."""
+    """Counts the pages with a label that exist and that the reader sees."""
     titles: Callable[[], tuple[Iterable[str], bool]]
     """Gives labels of some pages, the best-known first, and whether there are more; for a reader
     who sees all pages."""
@@ -71,7 +71,7 @@ class Asked:
 class _Listed(NamedTuple):
     labels: Counted
     complete: bool
-    """Whether these are all."""
+    """Whether these are all labels that begin so."""
     commit: object = None
 
     def of(self, head: str) -> _Listed:

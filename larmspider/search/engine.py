@@ -1,4 +1,4 @@
-"""The contract of search engines: a Searcher asks them for candidates, words and counts.
+"""The contract of search engines: a Searcher gets candidates, words and counts from them.
 
 Tantivy's is Shard (shard.py), the default. LARM_SEARCH names another, which is in
 larmspider/plugins/opensearch/engine.py. An engine finds candidates and counts; the second look
@@ -75,7 +75,7 @@ class SearchEngine(ABC):
 
     @abstractmethod
     def one_commit(self) -> AbstractContextManager[None]:
-        """Ask many questions to the same state of the index."""
+        """Run many queries on the same state of the index."""
 
     @abstractmethod
     def is_limited(self, reader: tantivy.Searcher) -> bool:

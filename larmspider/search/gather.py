@@ -49,7 +49,7 @@ class Outage:
 
     @property
     def error(self) -> ShardError | None:
-        """None: the shard is asked."""
+        """None: the shard is searched."""
         self._late = tuple(future for future in self._late if not future.done())
         is_out = self._late or time.monotonic() < self._until
         return ShardError(*self._error) if self._error is not None and is_out else None

@@ -26,7 +26,7 @@ from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.syntax import normalize_escapes
 
 MAX_LABELS = 100
-"""Each is counted for each page of results, 0.3 ms."""
+"""Most labels. Each takes 0.3 ms for each page of results."""
 MAX_PATTERNS = 500
 MAX_NAME = 60
 """Characters."""

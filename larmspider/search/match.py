@@ -1,4 +1,4 @@
-"""A page that a query finds, and operations on a stream of such matches."""
+"""A page that a query finds, and operations on a stream of matches."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def grouped(
     stands_alone: Callable[[Match, Match], bool] = lambda _copy, _shown: False,
 ) -> list[list[Match]]:
     """The first ``most`` matches that are not copies of a better one, each with its looked-at
-    copies. With ``copies``, each match is a result of its own. A copy for which ``stands_alone``
+    copies. With ``copies``, each match is a separate result. A copy for which ``stands_alone``
     returns True is a result beside the shown one, too; at most `COMPARED` copies are checked. At
     least ``least`` matches are examined."""
     known, groups, places, left = Groups(), list[list[Match]](), list[int](), COMPARED

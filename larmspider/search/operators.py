@@ -2,7 +2,7 @@
 
     OPERATORS["host"](index, "wiki.example")    # a Tantivy query
 
-Each operator is a function of the index and of the text behind the colon. It returns None for a
+Each operator is a function of the index and of the text after the colon. It returns None for a
 text without a word. The parser (query.py) knows the names in FIELDS and ALIASES.
 """
 

@@ -42,8 +42,8 @@ ALIASES = MappingProxyType(
     {"site": "host", "intitle": "title", "inurl": "url", "language": "lang"}
     | {"type": "type", "filetype": "type", "ext": "type", "before": "before", "after": "after"}
 )
-"""Filters by the names that other search engines give them. An own field of the same name comes
-first. With a value that cannot be meant (``type:error``) such a clause is a word."""
+"""Filters by the names that other search engines give them. A field in LARM_FIELDS of the same name
+comes first. With a value that cannot be meant (``type:error``) such a clause is a word."""
 _LANGUAGE_NAMES = {name: tongue for tongue, name in STEMMERS_OF.items()}
 _DATE = re.compile(r"([0-9]{4})(?:[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?)?")
 _NO_FILTER = re.compile(r"([^\W\d_]{2,}[\w-]*):(?=[^\W\d]|\d+[^\W\d])")
@@ -74,7 +74,7 @@ UNREACHABLE = "unreachable"
 LABEL = "label"
 """Filter for pages with a label (labels.py)."""
 REACH = ("yes", "no", "only")
-"""Values of unreachable: "yes" also finds such pages, "no" leaves them out, "only" finds no
+"""Values of unreachable: "yes" also finds unreached pages, "no" leaves them out, "only" finds no
 others."""
 
 FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
@@ -85,11 +85,11 @@ FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "
 class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
-    ``field`` is one of `FIELDS`, a value of `ALIASES`, an own field or None. A ``phrase`` was
-    quoted. ``fuzzy`` is the number of letters that may differ. The first of ``covers`` clauses with
-    synonyms holds them in ``also``. ``related`` words find no further pages, but order the found
-    ones. ``either``: OR joins this clause to the one before.
-    ``at`` is where ``text`` begins in the normalized query.
+    ``field`` is one of `FIELDS`, a value of `ALIASES`, a field in LARM_FIELDS or None. A ``phrase``
+    was quoted. ``fuzzy`` is the number of letters that may differ. The first of ``covers`` clauses
+    with synonyms holds them in ``also``. ``related`` words find no further pages, but order the
+    found ones. ``either``: OR joins this clause to the one before. ``at`` is where ``text`` begins
+    in the normalized query.
     """
 
     text: str
@@ -149,8 +149,8 @@ def without_quotes(query: str) -> str:
 
 
 def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
-    """The clauses in their order, at least one. ``is_own`` says whether a name is an own field of
-    the index (LARM_FIELDS).
+    """The clauses in their order, at least one. ``is_own`` says whether a name is a field of the
+    index from LARM_FIELDS.
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
     """
@@ -263,7 +263,7 @@ def day_of(value: str) -> datetime | None:
 
 
 def _with_operators(typed: list[Clause]) -> list[Clause]:
-    """The clauses that `OPERATORS` join. An operator needs a clause behind it, OR and AND also one
+    """The clauses that `OPERATORS` join. An operator needs a clause after it, OR and AND also one
     before. NOT between words in capitals is a word: IS NOT NULL."""
     found, pending = list[Clause](), ""
     for number, clause in enumerate(typed):
@@ -391,14 +391,15 @@ class Filters:
         return found
 
     def check(self, is_own: Callable[[str], bool]) -> None:
-        """Raise QueryError for an own field that the index does not have."""
+        """Raise QueryError for a name of a field that the index does not have."""
         for name in self.by_field:
             if not is_own(name):
                 raise QueryError("no page of the index has a field {name!r:.50}", name=name)
 
     def queries(self, schema: tantivy.Schema, unreached: Query | None = None) -> dict[str, Query]:
         """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or by
-        the name of an own field in the index. ``unreached``: all pages that were not reached."""
+        the name of a field from LARM_FIELDS in the index. ``unreached``: all pages that were not
+        reached."""
         kind, found = kind_of(schema), dict[str, Query]()
         if self.unreachable:
             found[UNREACHABLE] = by_reach(self.unreachable, unreached, kind)

@@ -80,8 +80,8 @@ of all pages. The search leaves out its compounds, and pairs of two such words t
 as one (``java.lang``)."""
 WIDESPREAD_SHARE = 0.1
 """Share of the pages of an index of `MANY_PAGES`. The search takes a word on more pages as typed,
-and its other forms only in titles and link texts, whose lists are short. Pages with no other words
-than these and words that say little come last."""
+and its other forms only in titles and link texts, whose lists are short. Pages with only these
+words and words that say little come last."""
 NAME_PART_WEIGHT = 0.5
 """Weight of one word of ``pg_stat_activity``, beside the whole name."""
 ALL_WORDS_BONUS = 4.0
@@ -94,9 +94,9 @@ SALIENT_WORDS = 20
 """Words of a page that the search for similar pages uses."""
 _LOOKED_UP = 200  # the most frequent words of a page, from which the salient ones are chosen
 _SHORTEST = 3  # letters
-_TOO_OFTEN = 0.5  # share of the pages; a word on more says nothing,
+_TOO_OFTEN = 0.5  # share of the pages; a word on more pages says nothing
+_FEW_PAGES = 50  # in an index with fewer pages no word is on too many
 _REMEMBERED = 10_000  # words whose IDF was looked up
-_FEW_PAGES = 50  # unless the index has fewer pages than this
 
 Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""
@@ -261,9 +261,9 @@ class Ranking:
         return SnippetMaker(sought, self._exact, self._stems)
 
     def reranker(self, query: ParsedQuery, pages: int) -> Reranker:
-        """Makes the reranker of the first hits, by the words that matter; it is false without such
-        words. ``pages``: the number of pages in the index, including deleted pages, which BM25
-        counts."""
+        """Makes the reranker of the first hits, by the words that matter; it is false without words
+        that matter. ``pages``: the number of pages in the index, including deleted pages, which
+        BM25 counts."""
         found: dict[str, float] = {}
         typed = [(clause.bare.lower(), clause, counts) for clause, counts in query.told]
         if self._stems.searcher is not None:

@@ -77,11 +77,11 @@ class Crawl:
     name: str = ""
     unopened: Sequence[CrawlDirError] = ()
     left_out: Collection[Path] = ()
-    """Directories of shards that are not asked."""
+    """Directories of shards that are not searched."""
 
     @property
     def asked(self) -> list[tuple[int, SearchEngine]]:
-        """Shards that are asked, with their numbers."""
+        """Shards that are searched, with their numbers."""
         shards = enumerate(self.shards)
         return [(n, shard) for n, shard in shards if shard.directory not in self.left_out]
 

@@ -5,7 +5,7 @@
     query.clauses     # each with its synonyms, related words and other spellings
     query.words       # the plain words, each with whether it matters: "how" and "to" do not
 
-Code behind the parser does not read the typed text again, except to show it.
+Code after the parser does not read the typed text again, except to show it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SearchRequest:
     copies    each copy of a page is a hit; else the best one stands for all
     newest    pages with all words that matter, if there are any, by date
     suggest   look for a better query to show beside the hits
-    labels    those that are counted with the facets
+    labels    the labels that are counted with the facets
     snippets  without them hits take half of the time, and have no section
     """
 
@@ -65,7 +65,7 @@ class SearchRequest:
 
 
 class Vocabulary(Words, Protocol):
-    """Questions that the parser asks one index or several."""
+    """Look-ups of the parser in one index or several."""
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""

@@ -10,8 +10,7 @@ and their best passage have, and how long they are::
 A heading is worth its F1: the share of the query that it has, weighted by the rarity of words, and
 the share of the heading that the query has. In ``pandas.Series.isna`` the last word counts most. A
 passage is worth BM25 of 200 characters. A table of contents has passages too, the first one with
-the title. The weights were tuned like the weights of ranking.py, and on 67 questions that people
-would ask.
+the title. The weights were tuned like the weights of ranking.py, and on 67 questions of people.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ _COMPOUND = re.compile(r"\w(?:[._#-]|::?)\w")
 _OWNER = re.compile(r"(.+\w)(?:[.#]|::?)([^\W\d][\w-]*)(?:\(.*\)|/(\d))?")
 _FOLDED = "folded"  # a key beside the stored fields of a page
 PLACES = "places"
-"""Another such key: where words of the folded text begin with the letters of a query's word, all
-places or at least the first `LEAST_OCCURRENCES`. Snippets reuse them."""
+"""A further key of this kind: where words of the folded text begin with the letters of a query's
+word, all places or at least the first `LEAST_OCCURRENCES`. Snippets reuse them."""
 
 
 class Reranker:
@@ -82,7 +81,7 @@ class Reranker:
         related: Mapping[str, Sequence[str]] = MappingProxyType({}),
         name: str = "",
     ) -> None:
-        """``said_by_all``: whether a word stands in most titles, as the name of a site does.
+        """``said_by_all``: whether a word is in most titles, as the name of a site does.
         ``related`` words count as the word. A section whose anchor is ``name`` has all of the
         query, if the name has several parts (``os.path``)."""
         self._stems, self._said_by_all = stems, said_by_all

@@ -83,7 +83,7 @@ class Hit:
 
     @property
     def other_pages(self) -> dict[int, str]:
-        """Further pages with equally many words of the query, and their URLs."""
+        """Further pages with the same number of the query's words, and their URLs."""
         return {page: self.target_at(page) for page in self.snippet.others}
 
     def target_at(self, page: int) -> str:
@@ -117,7 +117,7 @@ class Results:
     seconds     the time of the search
     facets      None unless the request wants them
     instead     the query that was searched in place of one that finds next to nothing
-    more        whether there are further hits behind these
+    more        whether there are further hits after these
     also        synonyms that were searched too
     suggestion  a better query, if the request wants one and there is one
     no_filters  words such as ``colour:red`` that look like filters, and were searched as words

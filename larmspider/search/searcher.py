@@ -72,12 +72,12 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.search.why import Examined
 
 NEXT_TO_NOTHING = 1
-"""Pages with all words that matter, up to which a better query is looked for (0 for a name of
-several words, which hardly any page has by chance);"""
+"""A better query is looked for if no more pages than this have all words that matter (0 pages for
+a name of several words, which hardly any page has by chance)."""
 BETTER = 2
-"""a better query finds twice the number."""
+"""A better query finds at least twice the number of pages."""
 SPARE = 10
-"""Matches that are read beyond those wanted, as some are copies."""
+"""Matches that are read beyond the wanted number, as some are copies."""
 CHUNK = 100
 """Matches in the first portion of each of several shards."""
 EQUAL = 0.99
@@ -115,7 +115,8 @@ class Searcher:
         own_facets: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Open the index in ``directory``; ``own_facets`` are the own fields that are counted.
+        """Open the index in ``directory``; ``own_facets`` are the fields of LARM_FIELDS that are
+        counted.
 
         Raises CrawlDirError if there is no index, or one of another schema version.
         """
@@ -384,7 +385,7 @@ class Searcher:
     # --- a page ----------------------------------------------------------------------------------
 
     def get(self, key: str) -> Document | None:
-        """The latest record of the page with this canonical URL, or None."""
+        """The latest record of the page whose URL has this exact form, or None."""
         return self._of_rest(lambda rest: rest._get(key))[0]
 
     def _get(self, key: str) -> Document | None:
@@ -528,7 +529,7 @@ class Searcher:
 
     @contextmanager
     def one_commit(self) -> Iterator[None]:
-        """Ask many questions to the same commits, the newest ones. To look for a newer commit takes
+        """Run many queries on the same commits, the newest ones. To look for a newer commit takes
         longer than most answers."""
         with ExitStack() as stack:
             for shard in self.shards:
@@ -623,7 +624,7 @@ def _begun(matches: Iterator[Match]) -> Iterator[Match]:
 
 
 def _by_date(asked: Sequence[ShardQuery], size: int, *, all_words: bool) -> list[Iterator[Match]]:
-    """The matches of each shard, newest first; with ``all_words`` those with all words that
+    """The matches of each shard, newest first; with ``all_words`` only matches with all words that
     matter."""
 
     def begun(one: ShardQuery) -> Iterator[Match]:

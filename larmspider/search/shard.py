@@ -159,10 +159,10 @@ class Shard(SearchEngine):
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
-        of pages with each, most first; behind them, if these are few, texts with a word that begins
-        so. Text without accents also finds texts with accents; for text with accents, texts with
-        the same accents come first. Takes 0.2 ms. If very many texts begin
-        like this, the first question gets some of them, ``until`` this time (`time.monotonic`)."""
+        of pages with each, most first. If these are few, texts follow in which another word begins
+        with the typed text. Text without accents also finds texts with accents; for text with
+        accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin like
+        this, the first question gets some of them, ``until`` this time (`time.monotonic`)."""
         found = dict[str, int]()
         with self.reading() as reader:
             for asked in self._beginnings(reader, typed, limit):
@@ -384,7 +384,7 @@ Stamp: TypeAlias = tuple[int, ...] | None
 
 
 def _stamp(path: Path) -> Stamp:
-    """The stamp of a file; None if there is no such file."""
+    """The stamp of a file; None if the file is absent."""
     try:
         found = path.stat()
     except OSError:

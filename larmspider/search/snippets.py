@@ -56,9 +56,9 @@ PAGES_CHARS = 12_000_000
 for all hits of a query together. In a long document phrases and the longest words choose the page.
 A million takes 1.1 ms."""
 _LEAST_LOOKED_FOR = 3  # words and phrases, in each document
-_OCCURRENCES = LEAST_OCCURRENCES  # of each word
+_OCCURRENCES = LEAST_OCCURRENCES  # occurrences of each word that are looked for
 _LOOKED_AT = 50  # places with the first letters of a word
-_FUZZY_CHARS = 20_000  # of a text: words near a fuzzy word are looked for among these characters
+_FUZZY_CHARS = 20_000  # first characters of a text that are searched for fuzzy words
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -69,7 +69,7 @@ _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
 _PART = re.compile(r"[^\W_]+(?:\+\+|#)?")  # of a name such as max_content_length
 _ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]|\n\s*")
-# a dot behind it ends no sentence; most numbers with a dot belong to headings or German dates
+# a dot after it ends no sentence; most numbers with a dot belong to headings or German dates
 _ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")
 _LONGEST_ABBREVIATION = 20
 
@@ -88,14 +88,14 @@ class Analyzer(Protocol):
 
 class Breaks(NamedTuple):
     """Where headings part a text. The text begins at ``start`` of the page's text. ``goes_on``:
-    the page's text continues behind it."""
+    the page's text continues after it."""
 
     places: Sequence[int] = ()
     start: int = 0
     goes_on: bool = False
 
     def ends_heading(self, end: int) -> bool:
-        """Whether a heading, with the space behind it, ends before a place of the text."""
+        """Whether a heading, with the space after it, ends before a place of the text."""
         return ends_heading(self.places, self.start + end - 1)
 
     def put_into(self, piece: str, at: int = 0) -> str:
@@ -109,9 +109,9 @@ NO_BREAKS = Breaks()
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """``text`` has no control characters; ``highlights`` are (start, end) in it, in order.
-    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with equally
-    many of the words. ``start``: the place of the first word that the snippet was chosen for; -1:
-    none."""
+    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with the
+    same number of query words. ``start``: the place of the first word that the snippet was chosen
+    for; -1: none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
@@ -424,7 +424,7 @@ class SnippetMaker:
         return best, last
 
     def _of_words(self, body: str, places: Iterable[int], enough: int) -> list[int]:
-        """The first places where a whole word of the query stands. If there are none, the first
+        """The first places of a whole word of the query. If there are none, the first
         places where a word begins like one, as "Reg" in "Regular"."""
         found, others, known = list[int](), list[int](), self._known
         for at in islice(places, _LOOKED_AT):
@@ -530,7 +530,7 @@ class _Flag:
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
     def spans(self, lower: str) -> Iterator[tuple[int, int]]:
-        """Where the sign stands in a folded text. `re` alone would try each character of it."""
+        """The places of the sign in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
@@ -584,7 +584,7 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
         end = min(len(body), start + SNIPPET_LENGTH)
         if end < len(body) or breaks.goes_on:
             space = body.rfind(" ", last, end)
-            if space < 0:  # behind the last word, which is a long one
+            if space < 0:  # after the last word, which is a long one
                 space = body.find(" ", max(last, end), start + LONGEST)
             end, after = space if space > 0 else end, f" {_CUT}"
     text = _shown(breaks.put_into(body[start:end], start))
@@ -597,7 +597,7 @@ def _shown(text: str) -> str:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """The places where sentences end, behind their white space. A heading ends with its line."""
+    """The places where sentences end, after their white space. A heading ends with its line."""
     for found in _ENDS.finditer(text):
         at, following = found.start(), text[found.end() : found.end() + 1]
         is_end = text[at] != "." or "\n" in found[0]
@@ -626,7 +626,7 @@ def _beginning_of(text: str, breaks: Breaks = NO_BREAKS) -> str:
 
 
 def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
-    """The snippet of a page, and the section that it stands in; None: the page as a whole.
+    """The snippet of a page, and the section that it is in; None: the page as a whole.
 
     A section counts more than the passage with most of the words if its anchor is the only word, or
     if its heading names the wanted thing. The heading may lack words of the page's title. A page
@@ -670,7 +670,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
-    if at < 0 or at == MAX_SECTIONS - 1:  # sections behind the last one may have been dropped
+    if at < 0 or at == MAX_SECTIONS - 1:  # sections after the last one may have been dropped
         return snippet, None
     return _found(snippet, sections[at])
 

@@ -12,7 +12,7 @@ related words. A flag with a mistake can only become a flag of the index, and ke
 Capital letters stay. Digits of a word are never wrong.
 
 For one wrong letter among the first four, each possible word is looked up, 1 us each. For a wrong
-letter behind them, the words with the same first four letters are looked through. For two wrong
+letter after them, the words with the same first four letters are looked through. For two wrong
 letters, also the words whose first four letters differ by one change. If very many words begin
 alike, they are not looked through: for one letter each possible word is looked up, and two wrong
 letters are left out.
@@ -64,7 +64,7 @@ class Dictionary(Vocabulary, Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        """Number of pages that a query finds, with synonyms, and of those with all words that
+        """Number of pages that a query finds, with synonyms, and of pages with all words that
         matter. Raises QueryError."""
 
     def parsed(self, text: str) -> ParsedQuery:
@@ -94,7 +94,7 @@ class Dictionary(Vocabulary, Protocol):
 class _Doubtful(NamedTuple):
     """A plain word that may be wrong: its place in the query, the word as typed and as the index
     writes it, and its ``sign`` in lower case, or "". If it belongs to a name that no page has
-    (``url_fro``), also the name's words before and behind it."""
+    (``url_fro``), also the name's words before and after it."""
 
     at: int
     typed: str
@@ -196,8 +196,8 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
             return _in_case_of(doubtful.typed, apart)
         if len(word) >= _TWO_ERRORS:
             candidates = two_errors(dictionary, word)
-    # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has", nor who
-    # types a number by another one
+    # a mistyped "the" loses nothing; "has" does not help a query for "haus", nor a number one for
+    # another number
     digits = _digits(word)
     candidates = {
         other: n
@@ -251,7 +251,7 @@ def _digits(word: str) -> str:
 
 
 def _in_case_of(typed: str, better: str) -> str:
-    """``better`` with the capital letters of the typed word, before and behind the mistake."""
+    """``better`` with the capital letters of the typed word, before and after the mistake."""
     if typed.isupper():
         return better.upper()
     if typed[:1].isupper() and typed[1:].islower():
@@ -285,9 +285,9 @@ def _letters_of(word: str) -> str:
 
 
 def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
-    """Words of the dictionary one mistake away: in the first letters each possible word is looked
-    up; behind them the words that begin with these are looked through, in a sixth of the time,
-    unless they are too many."""
+    """Words of the dictionary one mistake away. For a mistake in the first letters each possible
+    word is looked up. For a later mistake the words with the same first letters are compared, which
+    takes a sixth of the time, unless there are too many."""
     head, tail, letters = word[:_HEAD], word[_HEAD:], _letters_of(word)
     alike = dictionary.few_beginning_with(head, _ALIKE)
     if alike is None:

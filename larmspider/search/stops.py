@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 
-_LEAST = 2  # words of another language than English
+_LEAST = 2  # words of languages other than English
 
 
 def matter(words: Sequence[str]) -> list[bool]:
@@ -39,7 +39,7 @@ def stand_out(words: Sequence[str]) -> list[bool]:
     return [number == at and is_name for number in range(len(words))]
 
 
-@lru_cache(1_024)  # each part of a search asks
+@lru_cache(1_024)  # each part of a search calls it
 def _matter(words: tuple[str, ...]) -> Sequence[bool]:
     lists = _lists()
     stops = set(lists["en"])

@@ -60,7 +60,7 @@ _FOLDING = (
     .filter(Filter.ascii_fold())
     .build()
 )
-_MARKS = "?!.,;:"  # behind a word
+_MARKS = "?!.,;:"  # after a word
 _HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W_]+)+")
 _PARTICLES = frozenset(("in", "out", "up", "on", "off", "down", "over"))  # log in, login
 _LETTERS = re.compile(r"[^\W\d_]{2,}")

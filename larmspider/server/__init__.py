@@ -14,11 +14,11 @@
     people/    users, roles, tokens, groups
     runs/      manager.py: which crawl runs now, which waits, what is due; loop.py tells it to tick
                process.py, nodes.py: a crawl as a process, or as jobs of scrapyd nodes
-               watch.py: what waits for a person, shown and told once
+               watch.py: conditions that need a person, and their notices
     api/       /api/v1/, described by openapi.py from one table of operations; push; the client
     app.py     the web application over web/; pages.py, actions.py, form.py: its own pages
 
-Each crawl is a process of its own, `scrapy crawl intranet --file ...`. It outlives the server. The
-next server finds it again by the lock that the process holds. A crawl imports nothing from here but
-the reading of its file.
+Each crawl is a separate process, `scrapy crawl intranet --file ...`. It outlives the server. The
+next server finds it again by the lock that the process holds. A crawl imports only the reading of
+its file from here.
 """

@@ -17,7 +17,7 @@ from larmspider.formatting import printable, utc
 FILE = "audit.log"
 COLUMNS = ("time", "who", "address", "act", "what", "result")
 MAX_BYTES = 20_000_000
-"""Then the log becomes audit.log.1, in place of the one before."""
+"""A log of this size becomes audit.log.1 and replaces the previous one."""
 _MAX_TEXT = 2_000
 _turning = threading.Lock()
 """A log that two threads turn at once would take the place of the full one."""

@@ -67,8 +67,7 @@ class Mounts:
     async def ask(
         self, request: web.Request, name: str, answer: Callable[[WebRequest], Found]
     ) -> Found:
-        """The answer of a function over the pages of the application ``name``, in one of its
-        threads."""
+        """Call ``answer`` in a thread of the application ``name``, and return its result."""
         site = (await self._app(name))[SITE]
         asked = web_request(request)
         asked = replace(asked, source=site.source, crawl_status=site.crawl_status)

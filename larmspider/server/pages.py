@@ -174,7 +174,11 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
             "Whether the crawl runs, but is paused.",
             lambda row: int(row.state == "paused"),
         ),
-        ("waiting", "Whether the crawl waits.", lambda row: int(row.state == "waiting")),
+        (
+            "waiting",
+            "Whether the crawl waits for its turn, its hours or disk space.",
+            lambda row: int(row.state == "waiting"),
+        ),
         ("broken", "Whether the crawl file is wrong.", lambda row: int(row.state == "broken")),
         ("pages", "Pages stored.", lambda row: row.pages),
         (
@@ -188,7 +192,7 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
         lines.append(f"# TYPE larmspider_crawl_{name} gauge")
         lines += [f'larmspider_crawl_{name}{{crawl="{row.name}"}} {value(row)}' for row in rows]
     lines += [
-        "# HELP larmspider_server_waits What waits for a person.",
+        "# HELP larmspider_server_waits Conditions that need a person.",
         "# TYPE larmspider_server_waits gauge",
         f"larmspider_server_waits {len(server.waits)}",
     ]

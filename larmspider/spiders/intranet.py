@@ -281,7 +281,7 @@ class IntranetSpider(Spider):
     @contextmanager
     def _apart(self, body: bytes) -> Iterator[None]:
         """A body that waits for a reader does not count in SCRAPER_SLOT_MAX_ACTIVE_SIZE meanwhile,
-        or it would hold up the fetches of all hosts. Readers has a limit of its own."""
+        or it would hold up the fetches of all hosts. Readers has a separate limit."""
         slot, scheduler = self.crawler.engine.scraper.slot, scheduler_of(self.crawler)
         if slot is None or scheduler is None:
             yield

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 REMAIN_SECS = 60.0
-"""A crawl takes 2 s to start."""
+"""Seconds that an idle crawl waits for more documents, as a start takes 2 s."""
 LOOK_SECS = 0.2
 REASON = "removed by its sender"
 _FACTS = "larm_pushed_facts"  # Request.meta
@@ -85,7 +85,7 @@ SETTINGS: dict[str, Any] = {
     "LARM_RETRY_AFTER_MAX_SECS": 0.01,
     "LARM_HOST_MAX_FAILURES": 1_000_000_000,
 }
-"""Each document is stored as it was pushed, under its own URL, and no server is asked."""
+"""Each document is stored as it was pushed, under its own URL, and no server gets a request."""
 
 
 class PushSpider(IntranetSpider):

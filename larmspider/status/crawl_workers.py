@@ -45,7 +45,7 @@ def write_server_file(
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
-    """Address and token; None if there is no such file, or if this user may not read it. The
+    """Address and token; None if the file is absent, or if this user may not read it. The
     address is "" if no browser can reach the crawl."""
     found = _server_file(directory)
     if found is None:

@@ -161,6 +161,6 @@ def requests_in_words(by_purpose: Mapping[str, int]) -> str:
 
 
 def visits_again(totals: Totals) -> dict[str, int]:
-    """How many revisits have seen what."""
+    """The number of revisits, by observation."""
     seen = totals.matching(stats.REFRESH)
     return {word: number for word, number in seen.items() if word in _SEEN}

@@ -29,7 +29,7 @@ WHOLE_BYTES = 400_000
 
 LATE_SECS = 120.0
 FIRST_SECS = 5.0
-"""The interval before a run's first line where no pages give it away: LARM_MONITOR_SECS."""
+"""The interval before a run's first line, if its pages do not tell it: LARM_MONITOR_SECS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Line:
     memory: int
     rate: float = 0.0
     begins: bool = False
-    """Whether a run begins with this line: the heading stands before it."""
+    """Whether a run begins with this line: the heading is before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Status:
 
     @property
     def visits_again(self) -> dict[str, int]:
-        """How many revisits, in all runs, have seen what."""
+        """The number of revisits in all runs, by observation."""
         return visits_again(self.totals)
 
     @property

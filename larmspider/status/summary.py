@@ -186,9 +186,9 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """0: ended, or stopped on request; 1: broke off, did not close, or has nothing; 75
-        (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; run it
-        again."""
+        """0: the crawl ended, or was stopped on request. 1: it broke off, did not close, or stored
+        nothing. 75 (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was
+        away; run it again."""
         if self.fenced or self.redis_gave_up:
             return 75
         if self.broken or self.reason in (UNKNOWN, NO_SEED):

@@ -66,7 +66,7 @@ class Totals:
         return cls.together(map(cls.read, workers)) if workers else cls.read(directory)
 
     def with_run(self, counters: Mapping[str, Any]) -> Totals:
-        """These and the stats of one more run."""
+        """The totals, plus the stats of one more run."""
         summed = dict(self.counters)
         for key, value in counters.items():
             if stats.is_ours(key) and isinstance(value, int) and not key.startswith(_NO_SUMS):

@@ -8,7 +8,7 @@ A signed-in user may do more than read, and many applications delete by a plain 
 a login the crawl therefore follows no link whose last path segment, or a parameter, is a word for
 an act. This may be the segment as a whole (``/page/7/delete``, ``/delete/7``), a part of a script's
 name (``delete_page.php``, ``deletepage.action``), or a part of a name with a number or a query
-behind it (``/delete-page/7``). A parameter counts by its name (``?delete=7``) or, if the name means
+after it (``/delete-page/7``). A parameter counts by its name (``?delete=7``) or, if the name means
 a command, by its value. A link that carries a token against forged requests acts by definition.
 Titles of pages are safe: ``/docs/how-to-delete-a-page`` and ``/wiki/Delete`` are articles.
 

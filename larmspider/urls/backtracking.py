@@ -1,7 +1,7 @@
 """Patterns that hang: ``(a+)+x`` tries 2**40 ways before it gives up on http://h/ and forty a's.
 
 Python's ``re`` backtracks and cannot be interrupted, so a pattern is tried before the crawl relies
-on it, in a process of its own with limited time (backtracking_child.py). The test strings repeat
+on it, in a separate process with limited time (backtracking_child.py). The test strings repeat
 the repeated parts of the pattern: for ``https?://wiki/(a|b)+(?!c)`` they are
 ``http://wiki/aaaa...!`` and ``http://wiki/bbbb...!``, and also common parts of URLs, in lengths
 from 16 to 5,000 characters.
@@ -32,7 +32,7 @@ LONGEST_MATCH_SECS = 0.5
 CPU_SECS = 1.5
 """CPU seconds for all strings; after that only the slowest string is tried in greater lengths."""
 WALL_SECS = 20
-"""Where the child gets no CPU, or CPU time cannot be limited."""
+"""Seconds by the clock, if the child gets no CPU or its CPU time cannot be limited."""
 
 _COMMON_PREFIXES = ("", "http://h/", "http://docs.example/library/")
 _COMMON_UNITS = ("a", "1", "/", "a/", "-", ".", "&a=1", "%20")
@@ -117,7 +117,7 @@ class _Reader:
         self._groups: dict[int, str] = {}
 
     def read(self, tree: Iterable[tuple[Any, Any]], before: str) -> str:
-        """A text for ``tree``, which stands behind the text ``before``."""
+        """A text for ``tree``, which follows the text ``before``."""
         text = ""
         for kind, value in tree:
             text += self._node(str(kind), value, before + text)

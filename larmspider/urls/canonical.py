@@ -4,7 +4,7 @@ Both forms made here are for comparison only; the fetched URL is always the orig
 is the key of frontier and index. It is the same for URLs that RFC 3986 6.2 and the URL Standard
 call equal:
 
-- scheme and host in lower case, host in punycode, no default port, no dot behind the host, no user
+- scheme and host in lower case, host in punycode, no default port, no dot after the host, no user
   and password, no fragment;
 - ``/./`` and ``/../`` are resolved; an empty query is dropped;
 - one spelling for each escape (syntax.py), space is ``%20``.

@@ -26,7 +26,8 @@ SCHEME = "file:"
 FILES = "file://"
 """Stands for the host of all files: in the frontier, LARM_HOST_RULES and LARM_SEARCH_GROUPS."""
 FROM = "from="
-"""A large folder is listed in parts; of each but the first the query names where it begins."""
+"""A large folder is listed in parts. The query of each part after the first names where the part
+begins."""
 
 _OPENED = ("https://", "http://", "smb://", "davs://", "dav://", "file://")
 

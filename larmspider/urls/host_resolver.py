@@ -1,6 +1,6 @@
 """Many names, one host: www.wiki.example and 10.0.0.7 are wiki.example, if the rules say so.
 
-The rules stand in LARM's properties file, one a line, in the syntax of Java's ``Properties.load``
+The rules are in LARM's properties file, one a line, in the syntax of Java's ``Properties.load``
 (``#`` or ``!`` starts a comment line, ``\\`` at the end continues a line, ``\\u00fc`` is an
 escape)::
 

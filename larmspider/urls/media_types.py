@@ -20,7 +20,7 @@ FLAT_ODF = ODF + "{kind}-flat-xml"
 """OpenDocument in one XML file; ``kind`` is text, spreadsheet, presentation or graphics."""
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
-    # media type, extensions, module; modules in documents/ run in a process of their own
+    # media type, extensions, module; modules in documents/ run in a separate process
     ("text/html", "html htm", _HERE + "pages.html"),
     ("application/xhtml+xml", "xhtml xht", _HERE + "pages.xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
@@ -207,7 +207,7 @@ TAGGED = frozenset(
 )
 """Pictures, sound and films whose tags are read (documents/tags.py). They stay closed."""
 _OFTEN_SOURCE = frozenset({"video/mp2t", "video/vnd.dlna.mpeg-tts"})
-"""Servers send source code in TypeScript (.ts) so."""
+"""Types under which servers send source code in TypeScript (.ts)."""
 
 PAGE_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -219,7 +219,7 @@ DOWNLOADS = frozenset(
     for family in ("application", "binary")
     for name in ("octet-stream", "force-download", "x-download", "download")
 )
-"""They say that a browser is to save the body, and nothing about it."""
+"""Types that only tell a browser to save the body."""
 NO_TYPES = DOWNLOADS | {"unknown/unknown", "application/unknown", "*/*", "content/unknown"}
 
 
@@ -266,7 +266,7 @@ def is_document(content_type: str, name: str) -> bool:
     return reader_of(announced_type(content_type, name)).startswith(_APART)
 
 
-@lru_cache(maxsize=128)  # asked by the head, by the body and by the spider
+@lru_cache(maxsize=128)  # called for the header, for the body and by the spider
 def type_by_name(name: str) -> str:
     """The media type that the extension of a URL or file name stands for; "" for none."""
     _, mark, rest = name.partition("://")

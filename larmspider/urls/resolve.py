@@ -100,7 +100,7 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
     """The absolute URL, without fragment and userinfo, that ``href`` names on a page at ``base``.
 
     None if it does not resolve (``http://[``, port 99999) or ``base`` is not a URL; never
-    raises. Other schemes than http and https resolve too (``mailto:a@b``); filters reject them.
+    raises. Schemes other than http and https resolve too (``mailto:a@b``); filters reject them.
     """
     try:
         if isinstance(base, str):

@@ -4,8 +4,8 @@ A parameter of the path (after ``;``, RFC 3986 3.3) or of the query (after ``&``
 dropped, with its separator, if its name is on a list and it has a value. ``?sid`` alone stays: it
 names no session.
 
-A server may draw ids under any name. tokens_of() finds random-looking parts of a URL, and without()
-removes some of them; the caller has to prove that they mean nothing.
+A server may put session ids into a parameter of any name. tokens_of() finds random-looking parts
+of a URL, and without() removes some of them; the caller has to prove that they mean nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SessionIds:
     """Drops session parameters from paths and queries whose escapes are normalized.
 
     ``names`` as in DEFAULT_SESSION_IDS; an empty sequence drops nothing. Raises ConfigError for a
-    name with other characters than letters, digits and ``. _ ~ - *``, or of ``*`` alone.
+    name with characters other than letters, digits and ``. _ ~ - *``, or of ``*`` alone.
     """
 
     def __init__(self, names: Sequence[str] = DEFAULT_SESSION_IDS) -> None:

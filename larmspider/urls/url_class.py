@@ -81,12 +81,12 @@ _BEFORE_NAMES = WORDS | {"browser", "file", "files", "tree"}
 _LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
-"""A number, three digits, a hash, a long one, or nothing in it that is a word."""
+"""An id: a number, three digits, a hash, over 40 characters, or no letter and digit."""
 _SUFFIX = re.compile(r"(?<=[^.])\.[a-z][a-z0-9]{1,5}$", re.IGNORECASE)
 _OF_DOCUMENTS = frozenset(
     (".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ".cgi", ".pl", ".pdf")
 )
-"""Suffixes of pages: with another one a URL is likely a view of one without."""
+"""Suffixes of pages. A URL with another suffix is likely a view of the URL without it."""
 
 
 class UrlClass(NamedTuple):

@@ -3,8 +3,8 @@
 - The Host header must name this machine: DNS rebinding makes a foreign name point here, and its
   pages send that name. Addresses pass, because they cannot be rebound.
 - GET and HEAD only read. A change needs a POST by a signed-in user from a form of this server (CSRF
-  token, Origin equal to Host), or by a script that sends the token as ``Authorization: Bearer``,
-  which no form can send.
+  token, Origin equal to Host). A script may also send the token as ``Authorization: Bearer``, which
+  no form can send.
 - Wrong tokens and cookies are counted by address, and in all (tries.py). Requests of a valid
   session, and requests with the key of this server's own clients, are neither counted nor limited.
 - A session is random. It ends after SESSION_SECS, when it is not used for long, by signing out, and
@@ -102,7 +102,7 @@ def is_host_name(text: str) -> bool:
 
 SESSION_SECS = 12 * 3600.0
 MAX_SESSIONS = 10_000
-"""Further ones end the oldest."""
+"""Most sessions. A further one ends the oldest."""
 MAX_OWN_SESSIONS = 20
 """Sessions of one person; one more ends the oldest of them."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_NAME = 60
 """Characters."""
 MAX_LOGO_BYTES = 32_768
-"""Every page of the search shows it."""
+"""Most bytes of the logo, which every page of the search shows."""
 LOGO, STYLE = "search-logo", "search-look.css"
 """Names below /static/."""
 _COLOUR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})", re.IGNORECASE)

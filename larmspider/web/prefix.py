@@ -1,7 +1,7 @@
 """Pages behind a proxy that serves them below a path: /suche/hosts is /hosts here.
 
 The proxy takes the path away, and names it in ``X-Forwarded-Prefix``. All links, forms and
-redirects then lead below it. The header changes nothing but the answer to the request that has it.
+redirects then lead below it. The header changes only the answer to the request that has it.
 """
 
 from __future__ import annotations

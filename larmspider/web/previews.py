@@ -1,11 +1,12 @@
-"""Small pictures of documents beside their hits: the first page of a PDF, an image in small.
+"""Thumbnails of documents beside their hits: the first page of a PDF, or a reduced image.
 
     previews = Previews()
     previews.picture(crawl, page)        # a JPEG; None where there is none
 
 Another process draws them (extraction/documents/pictures.py), one at a time, within SECONDS and
-MEMORY_BYTES. They are kept on the disk, KEPT_BYTES of them, until the server ends: a folder that
-only its user can read. Who may see a document is asked before, each time.
+MEMORY_BYTES. KEPT_BYTES of thumbnails are kept on the disk until the server ends, in a folder that
+only its user can read. The caller checks first, each time, whether the reader may see the
+document.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Previews:
             return None
         try:
             return Path(self._folder.name, name).read_bytes()
-        except OSError:  # who tidies /tmp has taken it
+        except OSError:  # a cleaner of /tmp has deleted it
             self._forget(name)
             return None
 

@@ -38,7 +38,7 @@ MAX_CHARS = 200
 MAX_ROWS = 100_000
 """Queries and days; beyond this the rarest rows are deleted, the oldest first. About 15 MB."""
 LEAST_DAYS, LEAST_TIMES = 3, 5
-"""Days and times after which a query is suggested to others."""
+"""Days and times after which a query is suggested to other readers."""
 _CHECKED = 1_000  # notes between two looks at the number of rows
 _BUSY_SECS = 1.0  # how long another process may write
 _DAY_SECS = 86_400
@@ -107,8 +107,9 @@ class QueryLog:
             self._expired = 0
 
     def suggested(self, typed: str, limit: int) -> list[str]:
-        """Queries of others that begin with the typed text, most frequent first. A text without
-        accents also finds queries with accents. Queries with the typed accents come first."""
+        """Queries of other readers that begin with the typed text, most frequent first. A text
+        without accents also finds queries with accents. Queries with the typed accents come
+        first."""
         head = _written(typed)
         if not self.on or not head:
             return []

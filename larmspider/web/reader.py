@@ -1,4 +1,4 @@
-"""Who asks: the name, the role and the principals of a person.
+"""The sender of a request: the name, the role and the principals of a person.
 
     Reader("anna", READER, frozenset({"everyone", "authenticated", "user:anna", "group:hr"}))
 

@@ -129,7 +129,7 @@ def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
 
 
 def crumbs(url: str) -> str:
-    """The way to a page for people, without the query; "#" and the text behind it stay.
+    """The way to a page for people, without the query; "#" and the text after it stay.
 
     >>> crumbs("http://wiki.example/handbook/%C3%9Cber%20uns.html?id=3")
     'wiki.example › handbook › Über uns.html'

@@ -273,5 +273,5 @@ class Work:
             future.exception()  # retrieved: asyncio does not log the error of an abandoned request
 
     def close(self) -> None:
-        """Refuse further calls; those under way are not waited for."""
+        """Refuse further calls; calls under way are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)

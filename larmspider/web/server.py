@@ -133,7 +133,7 @@ class Binding:
 
     def guard(self, token: str | Callable[[], str], source: Source) -> Guard:
         """Reading needs the token too where other machines can connect, and while the crawl that is
-        shown is private; all pages but the search also while pages have access lists."""
+        shown is private; all pages except the search also while pages have access lists."""
         local = self.is_local
         return Guard(
             token,

@@ -106,7 +106,7 @@ def see_as(request: web.Request, identity: Identity, reader: Reader) -> None:
 
 
 def is_signed_in(request: web.Request) -> bool:
-    """Whether the request was found to come from who is signed in."""
+    """Whether the request was found to come from a signed-in person."""
     found: Proof | None = request.get(_PROOF)
     return found is not None and found.signed_in
 
@@ -170,7 +170,7 @@ def web_request(request: web.Request) -> WebRequest:
 
 
 def reader_of(request: web.Request) -> Reader:
-    """The person who asks: by the session or token, else as a trusted proxy says."""
+    """The sender of the request: by the session or token, else as a trusted proxy says."""
     site, identity = request.app[SITE], proof_of(request).identity
     said = site.readers.said_of(request)
     name = said.name if said is not None else ""
@@ -182,7 +182,7 @@ def reader_of(request: web.Request) -> Reader:
 
 
 async def prepare(request: web.Request) -> None:
-    """Look up the names of the person who asks, before `reader_of`. Raises HttpError."""
+    """Look up the names of the sender, before `reader_of`. Raises HttpError."""
     site, identity = request.app[SITE], proof_of(request).identity
     await site.people.prepare(_principals_of(identity, site.readers.said_of(request)))
 

@@ -68,7 +68,7 @@ def table() -> dict[str, dict[str, list[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Says things in one of LANGUAGES."""
+    """Translates texts into one of LANGUAGES."""
 
     language: str = LANGUAGES[0]
 
@@ -89,7 +89,7 @@ class Words:
 
     def __call__(self, text: str, **values: Any) -> str:
         """The translation of ``text``, which has to be in the table, with its values. Whole numbers
-        are written as the language does. ``n`` chooses between "one|many"."""
+        get the language's separators. ``n`` chooses between "one|many"."""
         if self.language != LANGUAGES[0]:
             text = table()["words"][text][LANGUAGES.index(self.language) - 1]
         one, several, many = text.partition("|")
@@ -113,7 +113,7 @@ class Words:
         return self.times(text) if self.language == LANGUAGES[0] else _told(self.language, text)
 
     def state(self, word: str) -> str:
-        """The name of a state, of a role, of an outcome, or else the word."""
+        """The translation of a state, role or outcome; ``word`` itself if there is none."""
         return self._named("states", word)
 
     def count(self, number: float) -> str:

@@ -234,7 +234,7 @@ class CrawlDirectory:
             logger.warning("%s, and nothing was committed: the crawl begins", found.trouble)
 
     def _may_lie_there(self, path: Path) -> bool:
-        """Whether a crawl that was refused, a worker, or who pushes documents may have left this
+        """Whether a refused crawl, a worker, or a client that pushes documents may have left this
         here."""
         return path.name in (LOCK, WORKER_LOG, _DRAFT, *PUSHED)
 

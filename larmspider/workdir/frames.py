@@ -7,13 +7,13 @@ know. `open_stored` reads either form, `stored_size` measures and `cut_stored` c
         log.seek(81_264)
         log.readline()
 
-Each frame holds at most FRAME_BYTES and stands behind a skippable frame (RFC 8878 3.1.2) of 20
+Each frame holds at most FRAME_BYTES and follows a skippable frame (RFC 8878 3.1.2) of 20
 bytes with its sizes: magic number 0x184D2A5C and length 12, then the bytes of the frame, the bytes
 of its content, and the content's CRC-32, all in 32 bits, little endian. The frame with an offset is
 found by hopping from header to header (3 us each, once a process). An end that a crash tore is
 seen, and ``zstdcat`` prints the whole. A flush ends a frame: a commit is a whole number of frames.
 
-Damage in the middle is not a torn end, because a frame stands behind it. Readers work around a
+Damage in the middle is not a torn end, because a frame follows it. Readers work around a
 damaged header: the next header is looked for, and the frame itself gives the size of its content.
 If that fails, the file ends there for its readers. A frame with damaged content is an error, or,
 for ``open_stored(path, skip=True)``, a line of tabs of the same length, which is not a record. Each
@@ -62,7 +62,7 @@ _START = struct.pack("<II", _MAGIC, _HEADER.size - 8)
 """The first bytes of each header."""
 _MAX_FILES = 256
 _MAX_PACKED = 2 * FRAME_BYTES
-"""Bytes within which the next header stands, even if the content could not be compressed."""
+"""Bytes within which the next header begins, even if the content could not be compressed."""
 
 LOST = b"\t" * 16
 """No record has 16 tabs in a row."""
@@ -90,7 +90,7 @@ def present(path: Path) -> Path:
 
 def open_stored(path: Path, *, buffered: bool = True, skip: bool = False) -> BinaryIO:
     """Open for reading; raises FileNotFoundError. ``buffered``: the file is read by readline.
-    ``skip``: continue behind a damaged frame."""
+    ``skip``: continue after a damaged frame."""
     there = present(path)
     if there == path:
         return path.open("rb") if buffered else path.open("rb", buffering=0)
@@ -109,7 +109,7 @@ def stored_size(path: Path, missing: int | None = None) -> int:
 
 
 def cut_stored(path: Path, end: int) -> None:
-    """Drop the content behind ``end``. Raises CommittedGoneError if the file is shorter."""
+    """Drop the content after ``end``. Raises CommittedGoneError if the file is shorter."""
     there = present(path)
     if there == path:
         size = path.stat().st_size if path.exists() else 0
@@ -125,8 +125,8 @@ def cut_stored(path: Path, end: int) -> None:
 
 
 def packed_frames(content: bytes, least: int) -> tuple[list[bytes], int]:
-    """Frames with their headers, and how much of ``content`` is in them: all but a rest of fewer
-    bytes than ``least``."""
+    """Frames with their headers, and how much of ``content`` is in them: all except a rest of fewer
+    than ``least`` bytes."""
     frames: list[bytes] = []
     done = 0
     while len(content) - done >= least:
@@ -163,7 +163,7 @@ class Frame(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """The place where the next frame begins."""
         return self.at + _HEADER.size + self.packed
 
 
@@ -212,7 +212,7 @@ class Frames:
 
     def span_at(self, place: int) -> tuple[int, int]:
         """The span of content of the frame that begins at a byte of the file; if no frame begins
-        there, the span behind the last frame."""
+        there, the span after the last frame."""
         with self._lock:
             number = bisect_right(self._places, place) - 1
             if number < 0 or self._places[number] != place:
@@ -227,7 +227,7 @@ class Frames:
             self._look(file)
 
     def frame_at(self, file: IO[bytes], offset: int) -> Frame | None:
-        """The frame that holds ``offset``; None behind the end."""
+        """The frame that holds ``offset``; None after the end."""
         with self._lock:
             if offset >= self._size:
                 self._look(file)
@@ -279,7 +279,7 @@ class Frames:
 
     def _mend(self, descriptor: int, found: Frame | None) -> Frame | None:
         """The frame with a damaged header, at the end of the last frame. ``found``: the frame by
-        its header, if nothing contradicts it. None if no frame stands behind it: the file is torn,
+        its header, if nothing contradicts it. None if no frame follows it: the file is torn,
         or its end is damaged."""
         at = self._end
         data = os.pread(descriptor, _MAX_PACKED, at)

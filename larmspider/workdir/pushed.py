@@ -87,7 +87,7 @@ class Document(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """A hash of everything but the version."""
+        """A hash of everything except the version."""
         said = msgspec.json.encode([self.content_type, self.facts])
         return hashlib.sha256(b"%d %b%b" % (len(said), said, self.body)).digest()
 

@@ -62,7 +62,7 @@ def restricted_hosts(places: Iterable[Place], settings: Settings | None = None) 
 
 
 def restricted_of_run(settings: Settings) -> tuple[str, ...]:
-    """`restricted_hosts` of the crawl that this process has claimed. Under another scheduler than
+    """`restricted_hosts` of the crawl that this process has claimed. Under a scheduler other than
     ours there is no crawl.json; then by the sites file."""
     directory = options.larm_dir(settings)
     return restricted_hosts([directory] if (directory / MANIFEST).exists() else [], settings)

@@ -1,6 +1,7 @@
 """Makes one directory from many workers' directories: logs, page files and search index.
 
-    merge(open_crawl(Path("crawl")), Path("whole"))     # Merged(pages=2_391, links=318_204, ...)
+    merge(crawl, Path("whole"), page_file_bytes=1 << 30, heap_bytes=1 << 28)
+    # Merged(pages=2_391, fetches=2_480, ...)
 
 Only committed pages count. If workers have copies of a page, the latest counts, as everywhere
 (crawl/worker_dirs.py); fetch.log has all lines in the order of their times. The directory is for
@@ -99,7 +100,7 @@ def merge(
 ) -> Merged:
     """Make ``target``, which must not exist or be empty, from a crawl without running workers.
     ``restricted``: the hosts whose pages are not for everybody; by default the restricted hosts of
-    all its crawl.json.
+    all its crawl.json files.
 
     Raises ConfigError, CrawlDirError; ``target`` is then unchanged.
     """

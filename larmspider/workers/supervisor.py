@@ -268,8 +268,8 @@ class Supervisor:
 
     @property
     def exit_status(self) -> int:
-        """0: all ended well; 2: all were refused; 75: a worker was started again too often, and
-        the same command may start it once more; 1: one did not end as it should."""
+        """0: all workers ended well. 2: all were refused. 75: a worker was started again too often;
+        the same command may start it once more. 1: a worker failed in another way."""
         statuses = {worker.status for worker in self.workers}
         if self._stop.count:
             statuses -= {None}  # never started

@@ -112,7 +112,7 @@ HEAD = b"Subject: Harbour rules\nFrom: Ada <ada@h>\nDate: Mon, 1 Jan 2024 00:00:
 
 
 def nested(depth: int) -> bytes:
-    """A mail of parts in each other, with a text in the middle."""
+    """A mail of nested parts, with a text in the middle."""
     lines = [HEAD + b"MIME-Version: 1.0\n"]
     for number in range(depth):
         kind = b"Content-Type: multipart/mixed; boundary=b%d\n\n" % number
@@ -125,7 +125,7 @@ def test_a_mail_of_many_parts_in_each_other_keeps_its_headers() -> None:
     deep = parts.read("message/rfc822", nested(100), "http://h/x.eml", None)
     assert (deep.unread, deep.text) == ("", "Ada <ada@h> the innermost")
     page = parts.read("message/rfc822", nested(2_000), "http://h/x.eml", None)
-    assert page.unread == "too-large: it has more than 200 parts in each other"
+    assert page.unread == "too-large: it has more than 200 nested parts"
     assert (page.title, page.author, page.text) == ("Harbour rules", "Ada <ada@h>", "Ada <ada@h>")
     assert page.modified == 1_704_067_200
 
@@ -135,7 +135,7 @@ def test_a_mail_keeps_its_first_parts_where_the_next_one_is_a_mail_of_many() -> 
     first = b"\n--b\nContent-Disposition: attachment; filename=a.txt\n\nfirst enclosed"
     body = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\na text" + first + inner
     page = parts.read("message/rfc822", body, "http://h/x.eml", None)
-    assert page.unread == "too-large: it has more than 200 parts in each other"
+    assert page.unread == "too-large: it has more than 200 nested parts"
     assert page.text == "Ada <ada@h> a text"
     found = [(part.name, part.text) for part in page.parts]
     assert found == [("a.txt", "first enclosed"), ("2.eml", "Ada <ada@h>")]

@@ -125,7 +125,7 @@ def kind_of(log: str) -> str:
 
 def checksum(log: Path, position: int) -> str:
     """A checksum of the 256 bytes before ``position``, which shows that a log still has the content
-    that was read up to there; "" if there is no such log."""
+    that was read up to there; "" if the log is absent."""
     try:
         with open_stored(log, skip=True) as file:
             file.seek(max(0, position - 256))

@@ -3,7 +3,7 @@
     Update(Path("crawl"), {"links.log": 81_264, ...}, "2026-01-31T12:00:00Z", exact).run()
     Update(Path("crawl"), {"atlas-1/links.log": 7_200, "atlas-2/links.log": ...}, ...).run()
 
-Lines behind ``ends`` may be dropped after a crash, so they are not read. If a log is not last
+Lines after ``ends`` may be dropped after a crash, so they are not read. If a log is not last
 time's (a crawl that started over, a log cut short), the index restarts from nothing: a checksum
 of the bytes before the position tells. Each batch of lines is one transaction; a killed update
 continues from the last one.
@@ -51,7 +51,7 @@ BATCH_TARGETS = 100_000
 BATCH_LINES = 500_000
 """Lines of links.log; a batch takes some 100 MB."""
 NOT_ASKED = frozenset({"robots", "scope", "ignored"})
-"""Results in fetch.log of URLs that were not asked for."""
+"""Results in fetch.log of URLs that got no request."""
 SOUND = NOT_ASKED | {"same", "noindex"}
 """Results that are neither a status nor a failure."""
 _CHUNK = 4 << 20
@@ -276,7 +276,7 @@ class ExactForms(dict[bytes, bytes]):
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
         """The exact form of a URL in a log, made from the log's two columns; b"" if there is no
-        such form."""
+        exact form."""
         return self[url] if normalized and self._exact else normalized
 
     def __missing__(self, url: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The search index: its own checksums, whether it opens, and its pages against those stored."""
+"""The search index: its own checksums, whether it opens, and its pages against the stored pages."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         elif path.stat().st_size != size:
             what = f"has {path.stat().st_size:,} bytes, the last run left {size:,}"
         elif name in names:
-            what = "" if crc in tantivy_crcs(path) else "is another file than the last run left"
+            what = "" if crc in tantivy_crcs(path) else "is not the file that the last run left"
         else:
             what = "" if crc_of(path, 0, size) == crc else "does not match its checksum"
         if what and name == UNREACHED:
@@ -140,7 +140,9 @@ def _check_pages(
     ahead: bool,
 ) -> None:
     if why := why_no_lock(directory):
-        found.notes.append(f"{directory}: {why}, so its pages were not held against those stored")
+        found.notes.append(
+            f"{directory}: {why}, so its pages were not compared with the stored pages"
+        )
         return
     try:
         open_index(directory)

@@ -174,7 +174,7 @@ def fields_around(
     path: Path, span: tuple[int, int], end: int, field: int
 ) -> tuple[str | None, str | None]:
     """The values of a field in the last whole line before a span, and in the first whole line
-    behind it; None if there is no such line."""
+    after it; None if there is no such line."""
     before = after = None
     if present(path).exists():
         with open_stored(path, skip=True) as file:

@@ -100,7 +100,7 @@ def _pages_elsewhere(
     known: Container[str],
 ) -> Counter[str]:
     """The pages of unknown workers, by worker. Only the worker that committed last in a partition
-    is asked, because the copies of other workers may be old."""
+    counts, because the copies of other workers may be old."""
     pages: Counter[str] = Counter()
     for path in parts:
         own = owners.get(path.name, ())
@@ -120,14 +120,14 @@ def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
             with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:
                 own = reader.shared_crawl()[0]
                 if own and own != in_redis:
-                    what = "another crawl than" if in_redis else "lost the crawl of"
+                    what = "a different crawl from" if in_redis else "lost the crawl of"
                     return f"Redis has {what} {path.name}"
     return ""
 
 
 @contextmanager
 def _reader(found: Findings, settings: BaseSettings) -> Iterator[tuple[RedisReader | None, str]]:
-    """The Redis of REDIS_URL, or the private one, which is started if need be."""
+    """The Redis of REDIS_URL, or the private one, which is started if it does not run."""
     root, folder = found.path, found.path / REDIS_DIR
     manifest = read_or_copy(root).manifest or {}
     runs = (folder / REDIS_SOCKET).exists() or is_locked(folder / LOCK)

@@ -3,7 +3,7 @@
     zipfile.ZipFile(io.BytesIO(with_list(body)))
 
 Each member has a head of its own (APPNOTE 4.3.7), which gives its entry in a new list. A streamed
-member has its sizes behind it (4.3.9). A member without known sizes goes to the next head, and the
+member has its sizes after it (4.3.9). A member without known sizes goes to the next head, and the
 last one to the end.
 """
 
@@ -44,7 +44,7 @@ def is_broken(body: bytes) -> bool:
 
 
 def with_list(body: bytes) -> bytes:
-    """``body`` with a new list of its members behind it. Raises BadZipFile if there are none."""
+    """``body`` with a new list of its members after it. Raises BadZipFile if there are none."""
     behind = _sizes_behind(body)
     listed: list[bytes] = []
     at = body.find(b"PK\3\4")
@@ -57,6 +57,8 @@ def with_list(body: bytes) -> bytes:
         if flags & _STREAMED or _UNKNOWN in found[1:]:
             found = behind.get(begin) or _Sizes(found.crc, _UNKNOWN, _UNKNOWN)
         known = found.packed if found.packed != _UNKNOWN else 0
+        if begin + known < len(body) and not body.startswith(b"PK", begin + known):
+            known = 0  # bytes are missing, or there are too many
         following = body.find(b"PK\3\4", begin + known)
         end = following if following >= 0 else len(body)
         packed = min(found.packed, end - begin)

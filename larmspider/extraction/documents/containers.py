@@ -115,7 +115,7 @@ def _read(archive: zipfile.ZipFile, name: str | None) -> bytes:
 
 
 def _by_mimetype(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
-    """EPUB 3.3 4.2.6.1 and ODF 1.3 part 2, 3.3, wherever the member stands, compressed or not."""
+    """EPUB 3.3 4.2.6.1 and ODF 1.3 part 2, 3.3, wherever the member is, compressed or not."""
     if "mimetype" in names:
         said = (
             _read(archive, names["mimetype"])[:200].decode("latin-1").strip("\xef\xbb\xbf \r\n\0")

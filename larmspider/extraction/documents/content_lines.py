@@ -19,7 +19,7 @@ from larmspider.items import Page
 
 _MARK, _SPACE, _SPACES = b"\xef\xbb\xbf", b" \t", (b" ", b"\t")
 _FOLD = re.compile(rb"\r?\n[ \t]")
-"""May stand within a character."""
+"""A folded line end. It may be inside a character of several bytes."""
 _OLD = re.compile(rb"^VERSION:(?:2\.1|1\.0)\b", re.IGNORECASE | re.MULTILINE)
 _LINE = re.compile(rb"([^:;\s]{1,100})((?:;(?:[^:\";\r\n]|\"[^\"\r\n]*\")*+)*+):(.*)", re.DOTALL)
 _QUOTED_PRINTABLE = re.compile(rb";(?:ENCODING=)?QUOTED-PRINTABLE\b", re.IGNORECASE)

@@ -29,7 +29,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 def _urls(text: str) -> Iterator[str]:
     head = _QUOTED.sub("", text[:_HEAD_CHARS])
-    # a URL may have a comma or semicolon of its own, a separator stands in each line
+    # a URL may have a comma or semicolon of its own, a separator is in each line
     lines = [line for line in head.splitlines() if line.strip()] or [""]
     counts = {one: sum(one in line for line in lines) for one in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda one: counts[one])

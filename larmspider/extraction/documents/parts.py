@@ -227,7 +227,7 @@ def member(mime: str, body: bytes, name: str, part: str) -> bytes:
 def members(
     mime: str, body: bytes, name: str, budget: Budget, within: str = "", depth: int = 1
 ) -> Iterator[Member]:
-    """All that ``body`` holds, and what that holds; behind a member that cannot be opened its name
+    """All that ``body`` holds, and what that holds; after a member that cannot be opened its name
     again, with the reason. Raises Unread where ``body`` cannot be opened."""
     inside = members_of(mime)
     assert inside is not None

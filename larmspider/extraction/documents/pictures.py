@@ -1,8 +1,8 @@
-"""Small pictures of documents, for a search: the first page of a PDF, an image in small.
+"""Thumbnails of documents, for a search: the first page of a PDF, or a reduced image.
 
     picture("application/pdf", body, 184)      # a JPEG
 
-It runs in a process that may die: PDFium and Pillow decode what anybody has uploaded.
+It runs in a process that may die: PDFium and Pillow decode files from any uploader.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ _NO_UTF_16 = re.compile(
 )
 """Declared in single bytes: .NET writes it into a string, which is saved as UTF-8."""
 _TOO_LARGE = re.compile("Excessive depth|Text node too long")
-"""libxml2 reads 256 elements in each other, 2,048 where it may use more memory, and then more than
-10,000,000 characters in one element, too."""
+"""libxml2 reads 256 nested elements, or 2,048 with huge_tree, which also lifts the limit of
+10,000,000 characters an element."""
 _MAX_DEPTH = 200
 _MARKUP = re.compile(
     rb"""<(?:!--|!\[CDATA\[|\?|(/?)([^\s<>/!?"']++)"""
@@ -63,7 +63,7 @@ _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
 CUT_OFF = "it is cut off"
-"""How the outcome of such a document ends."""
+"""The end of the outcome's text if a document is cut off."""
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
@@ -152,8 +152,8 @@ def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> It
 
 
 def parse_xml(data: bytes) -> Any:
-    """The root element. Nothing is fetched, no entity is resolved but characters and short texts.
-    Raises Unread."""
+    """The root element. Fetches nothing, and resolves only entities that stand for characters or
+    short texts. Raises Unread."""
     return parse_any_xml(data)[0]
 
 
@@ -281,7 +281,7 @@ def _without_entities(data: bytes) -> bytes:
 
 
 def local_name(element: Any) -> str:
-    """The name of an element without its namespace; "" for comments and such."""
+    """The name of an element without its namespace; "" for comments and the like."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
@@ -328,7 +328,7 @@ def _utc(date: datetime) -> float:
 
 
 def urls_in(text: str) -> Iterable[str]:
-    """URLs that stand in plain text, each once, without the punctuation behind them."""
+    """URLs in plain text, each once, without the punctuation behind them."""
     return dict.fromkeys(map(_without_end, _URL.findall(text)))
 
 

@@ -1,14 +1,14 @@
-"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of the meanings of words.
+"""RTF (1.9.1) by our reader: a stack of groups, and a table of the meanings of words.
 
 It takes title and author, the text with lists, tables and the results of fields, HYPERLINK fields
-as links, and, each as a block behind its paragraph: headers, footers, footnotes, endnotes,
+as links, and, each as a block after its paragraph: headers, footers, footnotes, endnotes,
 comments, text boxes and WordArt. Bytes are in the charset of their font, else in ``\\ansicpg``.
 
 Not read: deleted and moved-away text, the instructions of other fields, index and contents entries,
 pictures, embedded objects except for their shown result, and authors and dates of comments. HTML
 that Outlook wraps into RTF is read as RTF, with the links of its markup.
 
-Braces may be missing or too many. Text behind the last one is read; Word does not read it.
+Braces may be missing or too many. Text after the last one is read; Word does not read it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _BESIDE_ASCII = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
 _AT_SPACE = re.compile(rb"(?<=[ -@])(?=[^ -@])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DEPTH = 5_000
-"""Groups in each other whose state is kept; deeper ones share a state."""
+"""Nested groups whose state is kept. Deeper groups share a state."""
 _MAX_ANCHOR = 500
 _UNCHOSEN = 25  # the value of a drop-down field with its default choice
 

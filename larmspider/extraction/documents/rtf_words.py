@@ -6,7 +6,7 @@ DESTINATIONS["footnote"]      # ASIDE: its text is a block of its own
 from __future__ import annotations
 
 TEXT, ASIDE, QUIET, DEAD = "text", "aside", "quiet", "dead"
-"""Text goes on; a block of its own; no text, but groups in it may have some; nothing at all."""
+"""Kinds of groups: text; a separate block; no text, but inner groups may have some; nothing."""
 INSTRUCTION, RESULT, TITLE, AUTHOR, FONTS, NAME, VALUE, TAG, CHOICE = (
     *("instruction", "result", "title", "author", "fonts", "name", "value", "tag", "choice"),
 )
@@ -26,7 +26,7 @@ DESTINATIONS = {word: kind for kind, words in _WORDS.items() for word in words.s
     "fldinst": INSTRUCTION, "fldrslt": RESULT, "title": TITLE, "author": AUTHOR,
     "fonttbl": FONTS, "sn": NAME, "sv": VALUE, "htmltag": TAG, "ffl": CHOICE,
 }  # fmt: skip
-"""Words in lower case. Any other word behind ``\\*`` begins a dead group."""
+"""Words in lower case. Any other word after ``\\*`` begins a dead group."""
 GATHERED = frozenset((INSTRUCTION, TITLE, AUTHOR, NAME, VALUE, TAG, CHOICE))
 WORD_ART = "gtextUNICODE"
 CHARACTERS = {

@@ -29,7 +29,7 @@ _KEPT_BYTES = 8 << 20
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """An archive has no text but the names of its members."""
+    """The only text of an archive is the names of its members."""
     if find_spec("py7zr") is None:
         raise Unread(Outcome.NO_READER, NEEDS_ANOTHER)
     return Page(url)

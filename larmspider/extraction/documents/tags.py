@@ -5,7 +5,7 @@ It reads Exif (ImageDescription, Artist, Copyright, XPTitle and the like, UserCo
 AVIF, texts of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comment,
 lyrics and copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor
 sound are decoded.
-Left out are raw pictures of cameras, Photoshop, AVI and Matroska, and tags behind the pixels
+Left out are raw pictures of cameras, Photoshop, AVI and Matroska, and tags after the pixels
 of a PNG. A file without such a tag has no text, and stays ``binary``.
 """
 
@@ -66,7 +66,7 @@ _PNG = {"Title": "title", "Author": "author"} | dict.fromkeys(
     ("Description", "Comment", "Copyright", "Keywords", "Source", "comment"), "text"
 )
 _SOUND = {"title": "title", "artist": "author", "albumartist": "author"}
-"""Other names of tags are texts, among them those that a program has chosen (ID3's COMM, TXXX)."""
+"""Other names of tags are texts, also names that a program has chosen (ID3's COMM, TXXX)."""
 _TECHNICAL = re.compile(
     r"itun|replaygain|mp3gain|musicbrainz|acoustid|encod|major_brand|minor_version|compatible|"
     r"handler|filesize|mime_type|track|disc|year|bitrate|bpm|isrc|barcode|catalog|initial_key|url|language"

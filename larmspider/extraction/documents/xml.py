@@ -41,10 +41,10 @@ _WORDS = frozenset(
 )
 """Attributes that have the text in files of diagrams, outlines, processes and settings."""
 _DRAWN = ("svg",)
+"""Roots of files in which these attributes name layers and shapes."""
 _SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 _PLACES = frozenset(("x", "y", "dy"))
 """Attributes that begin a line or a word of its own within a text of SVG."""
-"""Roots of files whose such attributes name layers and shapes."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href", "src")
 _DTD = re.compile(rb"<!(?:ELEMENT|ATTLIST|ENTITY)\s")

@@ -21,7 +21,7 @@ import webencodings
 
 TIMES = frozenset({"lastmod", "pubDate", "date", "updated", "published"})
 HEAD_BYTES = 64 * 1024
-"""The root element begins in these; warnings of a script stand before it."""
+"""Bytes in which the root element must begin. A script's warnings may come first."""
 _MAX_VALUE = 4_096
 """Characters of a URL or time, with white space around it."""
 _MAX_TAGS = 1_000_000

@@ -86,7 +86,7 @@ _MAY_HAVE_SIDE_BAR = Screen(rb"(?:sidebar|side-|sidenav|menu|nav-|navbar)[\w \-]
 _SIDE_BAR_TAG = re.compile(rb"<(div|ul|td)\s[^<>]{0,300}>")
 _SIDE_BAR_NAME = re.compile(r"\b(class|id)=\"([\w \-]{1,100})\"")
 _LONGEST_PART = 7
-_SKIPPED_BYTES = 100  # behind a name: the attributes of one tag
+_SKIPPED_BYTES = 100  # after a name: the attributes of one tag
 _MOST_SIDE_BARS = 10
 """Elements of a page that are looked at for side bars."""
 _TAG = re.compile(rb"[A-Za-z]+")
@@ -170,7 +170,7 @@ _ABOVE = 4
 """Ancestors of a heading that may have its name."""
 _INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
-"""Frames within each other whose markup is read."""
+"""Nested frames whose markup is read."""
 _SRCDOC_TAGS = 10
 """Tags whose time the parser takes for any markup: 0.05 ms."""
 _SHADOW_ROOT = re.compile(
@@ -210,7 +210,7 @@ def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, Pag
 
 
 def _read_all(markup: bytes, left: list[int], depth: int = 0) -> PageBuilder:
-    """Read a page with the frames whose markup stands in it; ``left`` tags of these are read."""
+    """Read a page with the frames whose markup is in it; ``left`` tags of these are read."""
     builder = _read_one(markup)
     if builder.has_shadow_root and (shown := _with_shadow_roots(markup)) != markup:
         builder = _read_one(shown)
@@ -407,7 +407,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             add(" ")
             if role == _HEADING and ((name := _section_of(node)) or node.tag_id != _DT):
                 builder.section(name, _only_text(node) or _heading_text(node))
-            # The walk shows where an element begins, not where it ends. The space behind its text
+            # The walk shows where an element begins, not where it ends. The space after its text
             # is put into the tree, where the walk meets it. Most blocks end at another block or at
             # white space: to find that out costs a third of a space.
             following = node.next
@@ -471,7 +471,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
 
 
 def _part_note(raised: LexborNode, pieces: list[str]) -> None:
-    """Separate the number of a note from the word before or behind it."""
+    """Separate the number of a note from the word before or after it."""
     text = raised.text().strip()
     if not 0 < len(text) <= LONGEST:
         return
@@ -486,7 +486,7 @@ def _part_note(raised: LexborNode, pieces: list[str]) -> None:
 
 
 def _text_behind(node: LexborNode) -> str:
-    """The text that stands right behind an element, perhaps out of inline elements around it."""
+    """The text right after an element, perhaps outside of inline elements around it."""
     last: LexborNode | None = node
     for _ in range(_INLINE_AROUND):
         if last is None or last.next is not None or _ROLES.get(last.tag_id) in _PARTING:
@@ -533,8 +533,8 @@ def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list
 
 
 def _section_of(heading: LexborNode) -> str:
-    """The anchor of a heading: its own id or the name of an ``a`` in it or right before it, else
-    the id of an element that begins with it; "" for none."""
+    """The anchor of a heading: its own id, or the name of an ``a`` in it or right before it. Else
+    the id of an element that begins with the heading, or ""."""
     if name := heading.id:
         return name
     first = heading.first_child

@@ -1,4 +1,4 @@
-"""Raised numbers of notes behind a word: ``word<sup>3</sup>`` is "word 3", not "word3".
+"""Raised numbers of notes after a word: ``word<sup>3</sup>`` is "word 3", not "word3".
 
     is_note_behind("word")              # True
     is_note_behind("x")                 # False: "x2", a power
@@ -20,7 +20,7 @@ _NOTE = re.compile(r"[0-9]{1,3}|[ivx]{1,3}|\*{1,3}")
 
 
 def is_note_behind(before: str) -> bool:
-    """Whether a raised number behind the text ``before`` names a note."""
+    """Whether a raised number after the text ``before`` names a note."""
     last = before[-LEAST_LETTERS:]
     return before[-1:].isdigit() or (len(last) == LEAST_LETTERS and last.isalpha())
 

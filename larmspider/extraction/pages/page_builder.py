@@ -50,8 +50,8 @@ MAX_LINK_CHARS = 10_000_000
 """Characters of the URLs of all links: 100,000 URLs of 100. The URLs of a page of 512 KB may take
 600 MB, if its base element has a long path."""
 MAX_TEXT = 4 * 1024 * 1024
-CUT = f"{Outcome.TOO_LONG}: text of the first {MAX_TEXT:,} characters"
 """Characters kept of a page's text."""
+CUT = f"{Outcome.TOO_LONG}: text of the first {MAX_TEXT:,} characters"
 MAX_TITLE = 1024
 """Characters kept of a title."""
 MAX_DESCRIPTION = 1024
@@ -61,9 +61,9 @@ MAX_HEADING = 120
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 LEAST_MAIN = 200
-"""Characters of main text at least, without which all text is main text."""
+"""Least characters of main text. With fewer, all text is main text."""
 LEAST_IN_MAIN = 30
-"""The same for text in ``main``, if the rest is navigation and the like."""
+"""Least characters in ``main``, with which they stay the main text."""
 LONGEST_LABEL = 200
 """Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
@@ -87,7 +87,7 @@ CONTENTS = "\ufdd9"
 """Marks among the pieces of a page's text, where a region begins and ends. No text should have
 these characters (Unicode 23.7); a page's own ones are removed."""
 SECTION, HEADING = "\ufdd5", "\ufdd6"
-"""Around the number of a section that begins here."""
+"""Marks around the number of a section that begins here."""
 REGIONS = MappingProxyType(
     dict.fromkeys(("nav", "header", "footer", "aside"), ASIDE)
     | {"main": MAIN, "article": ARTICLE, "form": FORM}
@@ -183,7 +183,7 @@ class PageBuilder:
         self.has_shadow_root = False
         """Whether a template has an attribute of a declarative shadow root."""
         self.sections: list[tuple[str, str]] = []
-        """Anchor and heading of each."""
+        """Anchor and heading of each section."""
         self._linked = 0  # sections with an anchor
         self._refreshed: set[bool] = set()
         self.links: list[tuple[str, int, str, bool]] = []
@@ -208,7 +208,7 @@ class PageBuilder:
         self.links.append((href or "", ORDINARY, text, nofollow))
 
     def section(self, anchor: str, heading: str) -> None:
-        """The text behind this can be linked to as ``#anchor``. A heading without an anchor is
+        """The text after this can be linked to as ``#anchor``. A heading without an anchor is
         noted if it is not blank, and takes no place from headings with an anchor."""
         count = self._linked if anchor else len(self.sections)
         if count < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
@@ -341,7 +341,7 @@ def without_icons(text: str) -> str:
 
 
 def is_link(url: str) -> bool:
-    """Whether ``url``, resolved or not, names a document: not ``javascript:`` and such."""
+    """Whether ``url``, resolved or not, names a document: not ``javascript:`` and the like."""
     return not url.startswith(_NOT_LINKS)  # can_ada has put the scheme in lower case
 
 
@@ -416,15 +416,17 @@ def one_line(text: str, limit: int) -> str:
 
 
 def regions(marked: str) -> tuple[str, list[tuple[int, int]], list[int], str]:
-    """A text without its marks; the spans of it outside of the main text, as (start, end) in order;
-    the spans of them that are tables of contents; and the text's core, if the main text is short.
+    """Divide a text with marks. Returns four things: the text without its marks; the spans outside
+    of the main text, as (start, end) in order; the numbers of the spans that are tables of
+    contents; and the text's core, if the main text is short.
 
     The main text is the text of ``main``, of ``article``, or of a single element with more than
     half of it; else all text. It is without nav, header, footer and aside (REGIONS), and without
     forms unless half of it is in forms. If fewer than `LEAST_MAIN` characters are left, and fewer
-    than `LEAST_IN_MAIN` of them in a ``main``, all is main text, and these characters are its core.
-    A table of contents counts there and is left out then. Beside less than `LEAST_IN_MAIN`
-    characters the table is main text, and the characters are the core. Labels of controls and
+    than `LEAST_IN_MAIN` of them in a ``main``, all text is main text, and these characters are its
+    core. A table of contents counts for these limits, and is left out of the main text afterwards.
+    If it leaves fewer than `LEAST_IN_MAIN` characters, the table is main text and the rest is the
+    core. Labels of controls and
     unseen text are left out, unless they are most of the page: a script shows it then.
     """
     pieces = _parted(marked)
@@ -480,7 +482,7 @@ def sections_in(
 
 
 def _parting(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """``spans`` of a text, clipped to its end, without the space between the text before and behind
+    """``spans`` of a text, clipped to its end, without the space between the text before and after
     them."""
     lasts = [stop for _, stop in spans]  # the end of each run of adjacent spans
     for number in range(len(spans) - 2, -1, -1):

@@ -46,7 +46,7 @@ _IN_CSS = re.compile(
 
 
 def requisites_of_page(body: bytes, url: str, charset: str | None) -> list[str]:
-    """Absolute URLs, each once; empty for a page that is read in a process of its own."""
+    """Absolute URLs, each once; empty for a page that is read in a separate process."""
     if is_large(body):
         return []
     markup, charset = to_utf8(body, f"text/html; charset={charset}" if charset else None)

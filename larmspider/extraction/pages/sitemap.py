@@ -33,14 +33,14 @@ MAX_URLS = 50_000
 MAX_URL = 2_048
 """Characters of a URL."""
 MAX_DEPTH = 64
-"""Elements inside each other."""
+"""Nested elements."""
 MAX_TAG_BYTES = 1 << 18
 """The largest tag or comment: expat reads its beginning again with each piece."""
 _PIECE_BYTES = 1 << 16
 _PACKED_BYTES = 1 << 12
-"""Unpacked at a time: the rest of such a piece is lost behind a damaged byte."""
+"""Bytes unpacked at a time. After a damaged byte the rest of the piece is lost."""
 _MAX_MEMBERS = 10_000
-"""gzip files in one: each costs a piece."""
+"""Most gzip members of a file. Each costs a piece."""
 _MAX_ODD_LINES = 1_000
 """Lines without a URL, such as warnings, after which the rest of a text is skipped."""
 MAX_ROWS = 20_000
@@ -54,7 +54,7 @@ AHEAD_SECS = 3 * 86_400.0
 """Seconds. A time further in the future does not count: a server's clock may be a day ahead, and
 time_of() another day and 14 hours."""
 ANYWHERE = timedelta(hours=14)
-"""A time without a zone may be so much later than UTC."""
+"""A time without a zone may be up to 14 hours later than UTC."""
 _DAY = timedelta(days=1)
 _URLS_OF = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "RDF": "item",
             "feed": "entry"}  # fmt: skip
@@ -66,7 +66,7 @@ _GZIP = b"\x1f\x8b"
 _LINE = re.compile(rb"[^\r\n]+")
 _FIRST = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|RDF|feed)[\s>]")
 _FIRST_BYTES = 16 * 1024
-"""A page whose root element begins here is read; warnings of a script may stand before it."""
+"""Bytes in which a page's root element must begin. A script's warnings may come first."""
 _TITLE = re.compile(r"Index of |Directory (?:listing|Listing)")
 _ROW = re.compile(
     r"\s*(\d{4}-[A-Za-z]{3}-\d\d|\d{4}-\d\d-\d\d|\d\d-[A-Za-z]{3}-\d{4})\s+(\d\d:\d\d)(?::\d\d)?"
@@ -104,7 +104,7 @@ class _NotXml(Exception):  # noqa: N818 - ends a parse
 
 
 def read(body: bytes, url: str, *, now: float) -> Signals:
-    """Never raises. A broken document gives its entries before and behind the broken place."""
+    """Never raises. A broken document gives its entries before and after the broken place."""
     found = Signals()
     body, found.trouble = _unpacked(body)
     if len(body) > MAX_BYTES:
@@ -138,7 +138,7 @@ def _unpacked(body: bytes) -> tuple[bytes, str]:
         return body, ""
     pieces: list[bytes] = []
     at, room = 0, MAX_BYTES + 1
-    for _ in range(_MAX_MEMBERS):  # gzip files may stand one behind the other
+    for _ in range(_MAX_MEMBERS):  # gzip files may follow one another
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
         while at < len(body) and room > 0 and not unzip.eof:
             piece = body[at : at + _PACKED_BYTES]
@@ -307,7 +307,7 @@ def time_of(text: str) -> float | None:
 def listed(page: Page, now: float) -> list[Entry]:
     """The rows of a directory listing with their times; [] for other pages.
 
-    The page's links and text are compared: each name stands in the text before its time.
+    The page's links and text are compared: each name is in the text before its time.
     """
     if not _TITLE.match(page.title):
         return []

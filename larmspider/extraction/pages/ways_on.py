@@ -2,7 +2,7 @@
 
     instead_of_links(page)      # Instead.FORM: a person has to fill it in
     is_shell(page)              # scripts make the page
-    asks_sign_in(page)          # a login, also one that a form sends to another host
+    asks_sign_in(page)          # a login form, even one that posts to another host
     leads_to_logins(page)       # a choice of logins
 
 Each function looks at the first LOOKED_AT bytes of a page, in linear time: all expressions are

@@ -1,7 +1,7 @@
 """XHTML, which is XML: pages of application/xhtml+xml, and the chapters of books.
 
     page = extract(b'<html xmlns="http://www.w3.org/1999/xhtml"><title/>See</html>', url, None)
-    page.text                          # "See": in HTML the text behind <title/> would be the title
+    page.text                          # "See": in HTML the text after <title/> would be the title
 
 The markup is rewritten as HTML, then html.py reads it. An element that XML closes at once gets an
 end tag, CDATA becomes text, and a prefix of XHTML's names is left out (HTML 14, XHTML 1.0 appendix

@@ -7,7 +7,7 @@
 
 Documents may wait for minutes. If their bodies counted like the bodies of other pages
 (SCRAPER_SLOT_MAX_ACTIVE_SIZE), two large documents would stop every fetch of the crawl. Documents
-therefore have room of their own. A host that fills this room is held: ``hold(host, True)`` stops
+therefore have separate room. A host that fills this room is held: ``hold(host, True)`` stops
 fetches of the host, ``hold(host, False)`` allows them again. A body without room goes back to the
 frontier, which fetches it again later.
 """
@@ -94,8 +94,8 @@ class Backlog:
         return len(self._hosts) == 1 and list(self._hosts[waiting.host].bodies) == [waiting]
 
     def _make_room(self) -> None:
-        """Give back the newest body of the host that has used most time; among several such hosts,
-        of the one with most bytes."""
+        """Give back the newest body of the host that has used most time; among hosts with equal
+        times, of the host with most bytes."""
 
         def rank(name: str) -> tuple[float, int]:
             waiting = next(reversed(self._hosts[name].bodies))

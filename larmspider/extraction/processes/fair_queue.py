@@ -32,7 +32,7 @@ HALF_LIFE = 600.0
 PROBATION = 600.0
 """Seconds after a failed job in which its host shares places with other failing hosts."""
 MOST_HOSTS = 10_000
-"""Accounts that are kept: 3 MB. Those that matter least are forgotten."""
+"""Accounts that are kept: 3 MB. The accounts that matter least are forgotten."""
 
 
 @dataclass(slots=True, eq=False)

@@ -69,7 +69,7 @@ def receive(pipe: IO[bytes]) -> Any:
 
 def keep_memory() -> bool:
     """Whether the C library accepted it; only glibc does. Otherwise it returned the memory of a
-    page, and the next page asked for it again: 64 page faults for 20 KB, a tenth of the time."""
+    page, and the next page allocated it again: 64 page faults for 20 KB, a tenth of the time."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes

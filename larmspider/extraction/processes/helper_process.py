@@ -251,7 +251,7 @@ class Answers(asyncio.Protocol):
             message, size = found
             del self._received[:size]
             answer, _ = self._waiting.popleft()
-            if not answer.done():  # who waited was cancelled
+            if not answer.done():  # the waiting task was cancelled
                 answer.set_result(message)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -36,7 +36,7 @@ AUTO, ON, OFF = MODES = ("auto", "on", "off")
 LEAST_BYTES = 2_000
 """Bytes of a body that is handed over. A smaller body would save 0.1 ms here and cost 0.2 more."""
 WAITING = 32
-"""Pages that are handed over and not answered yet. Fetches end in bunches: with 8 the crawl's own
+"""Pages that are handed over and not read yet. Fetches end in bunches: with 8 the crawl's own
 thread had three of five pages to extract, and then the process ran dry."""
 SAMPLE = 200
 """Pages over which the load of the crawl's thread is measured."""

@@ -106,7 +106,7 @@ class ExtractionProcess(HelperProcess):
         self, mime: str, body: bytes, url: str, content_type: str, seconds: float | None = None
     ) -> Page:
         """`read` for a thread that may wait, one at a time. ``seconds`` replaces the usual limit.
-        ``Page.mime`` is set if the content of a container shows another type than ``mime``."""
+        ``Page.mime`` is set if the content of a container shows a type other than ``mime``."""
         limit = self.seconds if seconds is None else seconds
         if self._notes:
             self._notes.clear()
@@ -234,7 +234,7 @@ class Readers:
         places = places or min(2, cores())
         self.sharing = Sharing()
         self.hold: Callable[[str, bool], None] = lambda _host, _held: None
-        """As in Backlog."""
+        """Called to hold a host or let it go, as in Backlog."""
         self.backlog = Backlog(room, lambda host, held: self.hold(host, held))
         self.pages = ReaderPool(
             lambda: ExtractionProcess(page_secs, page_bytes, fields=fields),
@@ -251,7 +251,7 @@ class Readers:
             self.sharing,
             self.backlog,
         )
-        # scans take minutes, so they have a queue of their own, and the lowest priority
+        # scans take minutes, so they have a separate queue and the lowest priority
         self.helpers = helpers
         secs = document_secs + helpers.ocr_secs
         self.scans = ReaderPool(

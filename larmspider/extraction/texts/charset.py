@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from unicodedata import category
 
 import webencodings
 from w3lib.html import strip_html5_whitespace
@@ -27,7 +29,7 @@ from larmspider.extraction.texts import old_charsets
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a
-later declaration; a second, longer scan also finds a declaration behind a long comment."""
+later declaration; a second, longer scan also finds a declaration after a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
@@ -42,8 +44,13 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
 _WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-_WIDE_BYTES = 16  # of UTF-16 whose characters are all ASCII
-_STRETCHES, _STRETCH_BYTES = 4, 512  # of a body called UTF-8 that are decoded
+_WIDE_BYTES = 16  # least bytes of UTF-16 whose characters are all ASCII
+_SCRIPT_BYTES = 1_024  # of UTF-16 in other scripts
+_PRINTED = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]")
+_ASIAN = 0x30
+_FEW_SCRIPTS = 0.9  # of the characters
+_STRETCHES, _STRETCH_BYTES = 4, 512  # parts of a body called UTF-8 that are decoded
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 _CUT_OFF = "unexpected end of data"
 _LEAST_SEQUENCES = {"utf-16le": 0, "utf-16be": 0} | dict.fromkeys(
@@ -62,9 +69,9 @@ _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Control characters that no page has: they come from reading bytes in the wrong single-byte
 charset."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-"""Codecs of two bytes a character answer so for bytes without a character."""
+"""Characters that codecs of two bytes return for bytes without a character."""
 _FOREIGN_SAMPLE = 4_096  # bytes, in 0.05 ms
-_FOREIGN_BYTES = 12  # of different words, at least
+_FOREIGN_BYTES = 12  # least bytes of different foreign words
 _ASCII_BYTES = bytes(range(128))
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
 _CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")
@@ -132,7 +139,7 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
 
 
 def to_utf8(body: bytes, content_type: str | None) -> tuple[bytes, str]:
-    """Like ``decode``, but UTF-8 bytes for a parser that reads those.
+    """Like ``decode``, but UTF-8 bytes for a parser that reads UTF-8.
 
     A body in UTF-8 is returned as it is, bad bytes included: selectolax shows them as U+FFFD, and
     to decode and encode it again costs 0.17 ms for 95 KB, a tenth of the extraction.
@@ -169,13 +176,36 @@ def charset_of(body: bytes, content_type: str | None) -> str:
 
 
 def wide_without_mark(body: bytes) -> str | None:
-    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters."""
-    if b"\0" not in body[:2] or len(body) < _WIDE_BYTES:
+    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters; or by those
+    zeros that its spaces and line ends have, if nearly all characters are from a few scripts."""
+    head = body[: _SCRIPT_BYTES & ~1]
+    if b"\0" not in head or len(body) < _WIDE_BYTES:
         return None
     even, odd = body[:_WIDE_BYTES:2], body[1:_WIDE_BYTES:2]
     if not odd.strip(b"\0") and b"\0" not in even:
         return "utf-16le"
-    return "utf-16be" if not even.strip(b"\0") and b"\0" not in odd else None
+    if not even.strip(b"\0") and b"\0" not in odd:
+        return "utf-16be"
+    if len(head) < 2 * _WIDE_BYTES or len(head.translate(None, _PRINTED)) * 5 < len(head):
+        return None  # too short, or ASCII with a few zeros
+    zeros = max(head[::2].count(0), head[1::2].count(0))
+    if zeros * 100 < len(head) or (not head.isascii() and _seems_utf_8(head)):
+        return None
+    shares = {_share_of_scripts(head.decode(one, "replace")): one for one in sorted(_WIDE)}
+    best = max(shares)
+    return shares[best] if best >= _FEW_SCRIPTS else None
+
+
+def _share_of_scripts(text: str) -> float:
+    """How many characters are of the three commonest blocks of Unicode; 0.0 if one is a control
+    character, private or unknown."""
+    blocks = Counter[int]()
+    text = text.rstrip("\ufffd")  # half of a character
+    for char in text:
+        if not char.isprintable() and not char.isspace() and category(char) != "Cf":
+            return 0.0
+        blocks[_ASIAN if _EAST_ASIAN.match(char) else ord(char) >> 8] += 1
+    return sum(number for _, number in blocks.most_common(3)) / max(1, len(text))
 
 
 def _seems_utf_8(body: bytes) -> bool:
@@ -212,10 +242,10 @@ def _instead_of_utf_8(body: bytes) -> str:
 
 
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of a body that is not UTF-8 and whose declared charset is ``charset``. A guess
-    replaces ``charset`` if 1 in 20 of the characters (1 in 5 with two bytes a character) is invalid
-    in it, or if the body is in the Windows code page for the same letters. With two bytes a
-    character, 1 in 20 suffices if the guessed charset can read all of it."""
+    """The charset of a body that is not UTF-8 and declares ``charset``. A guess replaces
+    ``charset`` if 1 in 20 characters is invalid in it, or if the body is in the Windows code page
+    for the same letters. For charsets with two bytes a character the limit is 1 in 5, or 1 in 20 if
+    the guessed charset can read the whole body."""
     start = max(0, error.start - _BEFORE)
     sample = body[start : start + SAMPLE_BYTES]
     text = _decode_as(sample, charset)
@@ -242,8 +272,8 @@ def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
 
 
 def _is_inverted(text: str) -> bool:
-    """Whether most words have small letters where capitals belong: KOI8-R and Windows-1251 have
-    them in each other's places."""
+    """Whether most words have small letters where capitals belong: KOI8-R has them where
+    Windows-1251 has the small letters, and the other way round."""
     words = _CYRILLIC_WORD.findall(text)
     inverted = [word for word in words if word[0].islower() and word[1:].isupper()]
     usual = [word for word in words if word[1:].islower()]

@@ -4,7 +4,7 @@
     likeness(known, answer, stored).is_error       # whether a page has become the error page
 
 Pairs of neighbouring words are compared. A page is the error page if it has lost its own pairs, and
-has most pairs that the made-up URLs have in common and the stored page had not. A page that really
+has half of the pairs that the made-up URLs share and the stored page lacked. A page that really
 changed lacks the sentence of the error page, though both share the navigation.
 """
 
@@ -21,13 +21,13 @@ from larmspider.items import Page
 Pairs = frozenset[int]
 LEAST_PAIRS = 3
 """Fewer pairs say nothing: two pages may share them by chance."""
-_MOST_KEPT = 0.05  # of the page's own pairs; so a page in a new design is still this page
-_LEAST_SHARED = 0.5  # of the error page's pairs; by chance the made-up URLs share a few more
-_MOST_ALIKE = 0.2  # of the pairs of two answers that say another thing
-_MOST_LEFT = 1 / 3  # of a page's pairs; a page that has more of them left was edited
-_LEAST_OTHERS = 1  # lost pages of a host that say the same, beside the page itself
-_KEPT_WORDS = 400  # of an answer to a made-up URL: 25 KB of memory for a host
-_MOST_WORDS = 20_000  # of a page: 10 ms
+_MOST_KEPT = 0.05  # share of its own pairs; with more it is still this page, in a new design
+_LEAST_SHARED = 0.5  # share of the error page's pairs; made-up URLs share some pairs by chance
+_MOST_ALIKE = 0.2  # share of pairs that two different answers have in common, at most
+_MOST_LEFT = 1 / 3  # share of its pairs that a lost page has left; with more it was edited
+_LEAST_OTHERS = 1  # other lost pages of the host with the same new pairs, at least
+_KEPT_WORDS = 400  # first words of an answer to a made-up URL: 25 KB of memory for a host
+_MOST_WORDS = 20_000  # first words of a page that are compared: 10 ms
 
 
 class Likeness(NamedTuple):
@@ -61,8 +61,8 @@ def lost(page: Page, stored: Page) -> Lost | None:
 
 def is_fault(page: Lost, first: Page, others: Sequence[Lost]) -> bool:
     """Whether a lost page is a fault of the server: it has a new sentence, and its other words were
-    not in the ``first`` answer, 2 s earlier. ``others``: lost pages of the host, by which a short
-    sentence is known."""
+    not in the ``first`` answer, 2 s earlier. ``others``: other lost pages of the host. A short
+    sentence must be on at least one of them."""
     new = pairs_to_keep(first) - page.before
     stays = page.new & new
     if len(stays) >= LEAST_PAIRS and len(stays) <= _MOST_LEFT * len(page.new):

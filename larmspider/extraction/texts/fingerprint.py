@@ -18,8 +18,8 @@ scripts have times. Numbers are dates, counters and ids: words with a digit in t
 A clock, a count of users, or a token changes a page's text with each fetch. Volatile words are
 learned per host, from pages that are fetched twice in a row: a word with a digit, or a long word of
 letters in both cases, that differed between the two fetches. A volatile word is known by two words
-beside it and the number of such words between. It does not count where these words stand before or
-behind it again. All other words count: a price or a telephone number is news.
+beside it and the number of volatile words between. It does not count where these words are again
+before or after it. All other words count: a price or a telephone number is news.
 
 Words may alternate, too (A/B tests, teasers): a fetch has new words in place of the stored ones,
 and the next fetch, 2 s later, does not have them any more. Neither counts from then on between the
@@ -59,9 +59,9 @@ MAX_SHAPES = 512
 PAIRS = 3
 """Pages of each class of URLs that are fetched twice in a row."""
 MAX_CLASSES = 64
-"""Classes of a host; those beyond count as one."""
+"""Classes of a host; further classes count as one."""
 _AROUND = 2
-"""Words without a digit before a volatile one, or behind it, that it is known by."""
+"""Words without a digit before a volatile one, or after it, that it is known by."""
 _REACH = 120
 """Characters on each side in which these words are looked for."""
 _MAX_COMPARED = 2_000
@@ -270,7 +270,7 @@ class Volatile:
     """The known changes from fetch to fetch in the pages of one host.
 
     ``pairs`` counts the pages that were fetched twice in a row, by class of URLs. ``variants`` are
-    texts that come and go, each with the words before and behind it. ``exchanged``: hashes of words
+    texts that come and go, each with the words before and after it. ``exchanged``: hashes of words
     that changes have brought or taken. ``restless``: the number of times in a row that a page has
     changed without a new word, by URL key.
     """
@@ -491,7 +491,7 @@ def _parted(hashes: bytes) -> Iterator[bytes]:
 
 
 class _Variant(NamedTuple):
-    """Words of a text, and the words that stand before and behind them."""
+    """Words of a text, and the words before and after them."""
 
     before: str
     words: str
@@ -512,8 +512,8 @@ _Gap: TypeAlias = tuple[str, str, str, str]
 
 def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
     """The places where two texts differ: two words before, the words of each text, two words
-    behind."""
-    at = [0, 0]  # behind what both have
+    after."""
+    at = [0, 0]  # after what both have
     run = list[str]()  # the run that ends there
     places = [*_aligned([[*one], [*other]]), (len(one), len(other))]
     for number, (mine, its) in enumerate(places):
@@ -533,7 +533,7 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
 
 def differing_places(one: str, other: str) -> set[bytes] | None:
     """The places where two texts differ, by the words around them: hashes of numbers, and of words
-    that stand in place of others. None if more than a fifth of the words differs."""
+    in place of other words. None if more than a fifth of the words differs."""
     mine, its = ([*text[:MAX_BYTES].split()] for text in (one, other))
     plain = [list(map(_masked, words)) for words in (mine, its)]
     found, gaps = set[bytes](), list[list[int]]()  # begin and end in each text
@@ -752,8 +752,9 @@ def _masked(word: str) -> str:
 
 
 def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
-    """The contexts of a word: the text before it, and the text behind it. Each reaches to the
-    second word that is not a number, or to the end of the text with one such word."""
+    """The contexts of a word: the text before it, and the text after it. Each reaches to the
+    second word that is not a number, or to the end of a text with only one such word. Title and
+    text of each page differ, so the beginning and the end of the title are contexts, too."""
     before = text[max(0, start - _REACH) : start].split()
     if start > _REACH:
         before = before[1:]  # its beginning may be cut off
@@ -770,6 +771,10 @@ def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
                 break
         if left < _AROUND:
             yield _hash(" ".join(found), 4)
+    if start == 0:
+        yield _hash("begin", 4)
+    if end == text.find("\n"):  # the title ends there
+        yield _hash("end of title", 4)
 
 
 def _differing_words(first: Page, second: Page) -> Iterator[bytes]:

@@ -3,9 +3,9 @@
     language_of("The report has to be handed in by the end of the month, and by ...")  # "en"
     language_of("Reisekosten, Abrechnung, Formular R-17")                              # None
 
-It answers only where it is certain, and else says None: at least `_SHARE` of the words in small
-letters belong to one language, at least `_SHARE_OF_QUARTER` in each quarter of the text, and next
-to none to another language. A text with a paragraph in another language has no answer, nor has a
+It answers None unless three things are true. At least `_SHARE` of the words in small letters belong
+to one language. In each quarter of the text at least `_SHARE_OF_QUARTER` do. Next to none belong
+to another language. A text with a paragraph in another language has no answer, nor has a
 list of names, code or a short text. Words that are as frequent in other languages are in no list
 ("de", "la", "in").
 
@@ -50,10 +50,9 @@ _FEWEST = 8
 _DIFFERENT = 5
 """Different words of its language in a text; code has "for" and "if"."""
 _DIFFERENT_OF_USUAL, _SHORT = 3, 40
-"""The same for the usual language, in a text of less than 40 words in small letters; Dutch has
-"is", too."""
+"""The same for the usual language, in a text of under 40 lower-case words; Dutch has "is", too."""
 _SHARE = 0.2
-"""Share of the words in small letters, without punctuation; English prose has 0.4, German 0.5."""
+"""Share of the lower-case words, without punctuation; English prose has 0.4, German 0.5."""
 _SHARE_OF_QUARTER = 0.1
 _FOREIGN = 0.2
 """Words of another language for each word of its language, at most."""
@@ -89,8 +88,8 @@ def language_of(text: str, usual: str | None = None) -> str | None:
 
 
 def _words(text: str) -> Sequence[str | bytes]:
-    """Its words in small letters: no names, no code. ASCII gives bytes, which takes two thirds of
-    the time."""
+    """Its lower-case words: no names, no code. ASCII gives bytes, which takes two thirds of the
+    time."""
     if text.isascii():
         return [word for word in text.encode().translate(_SMALL).split() if word.islower()]
     return [word for word in text.split() if word.islower() and word.isalpha()]

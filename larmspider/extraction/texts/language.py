@@ -7,7 +7,7 @@
 The language of a page that declares none is guessed (py3langid, restricted to these languages). One
 page in 20 of a host that declares languages is guessed, too; after two false declarations all pages
 of the host are guessed. No guess is made for a text of less than 60 characters, or a text that is
-like none of the languages; Korean is known by its letters, in any length. A process of its own
+like none of the languages; Korean is known by its letters, in any length. A separate process
 guesses: its model takes 1 s to load and 130 MB; a page takes 0.4 ms there, and 0.05 ms here. If the
 last pages of a host were all in one language, and a page's function words belong to that language
 (function_words.py), the page needs no guess.
@@ -56,12 +56,12 @@ USUAL = 5
 one."""
 _CERTAIN = 0.9
 _SURE = 0.5  # among the languages asked for
-_SURE_OTHERWISE = 0.9  # for another language than the declared one
+_SURE_OTHERWISE = 0.9  # for a language other than the declared one
 _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
 _KOREAN = "ko"
 _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
-_HANGUL_SHARE = 0.3  # of the letters: the rest may be names and code
+_HANGUL_SHARE = 0.3  # least share of the letters: the rest may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 _PROGRAM = (
     "from larmspider.extraction.processes.helper_child import guess_languages;"
@@ -74,7 +74,7 @@ class Languages:
 
     def __init__(self, languages: Sequence[str], guesser: Guesser | None = None) -> None:
         """Without ``languages`` no language is guessed, and declared languages count. ``guesser``
-        replaces the own guesser."""
+        replaces the usual guesser."""
         self.guesser = guesser or (Guesser(languages) if languages else None)
         self._likely = frozenset(languages)
         self._saying: dict[str, int] = {}  # pages of a host that said their language

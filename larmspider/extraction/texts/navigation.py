@@ -102,7 +102,7 @@ class Navigation:
 
 
 def _apart(blocks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Blocks of words; of overlapping blocks the second begins behind the first."""
+    """Blocks of words; of overlapping blocks the second begins after the first."""
     last = 0
     for start, end in blocks:
         start = max(start, last)

@@ -229,9 +229,9 @@ class Sketch(Bloom):
     def __init__(self) -> None:
         super().__init__(_FIRST_BYTES)
         self.mark = 0
-        """A row of the last page that was new; 0: there was none."""
+        """A row of the last page that was new; 0 if the page had none."""
         self._news: set[int] = set()
-        """All of them."""
+        """All rows of the last page that were new."""
 
     def share(self, page: Rows, *, of_any: bool = False) -> float:
         """The share of a page's rows that are new, also to pages several times as long with

@@ -3,7 +3,7 @@
     instead_of("windows-1252", "Gr\\u201d\\u00e1e", "Größe".encode("cp850"))    # "cp850"
 
 In the wrong charset a text has signs within words (``Gr”áe``), signs that open or end no word
-(``Caf‚``), capitals behind small letters (``fŸr``) and controls. It is read in another charset if
+(``Caf‚``), capitals after small letters (``fŸr``) and controls. It is read in another charset if
 one in 8 of its characters beyond ASCII stands so, and in the other charset next to none does.
 
 None of 12,600 texts of 10 to 150 messages in 41 languages and their Windows charsets changes.

@@ -22,16 +22,16 @@ from larmspider.extraction.texts.fingerprint import MAX_BYTES, simhash
 logger = logging.getLogger(__name__)
 
 DONE_HERE = 64
-"""Texts of a run before the process is started,"""
+"""Texts that a run compares in its own process, before it starts the other process."""
 SHORT = 100_000
-"""if they have no more characters together: a million take 50 MB."""
+"""Characters of one batch. A longer batch starts the process at once: a million take 50 MB."""
 _TRIED = 3
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
 _PROGRAM = "from larmspider.extraction.processes.helper_child import compare_texts; compare_texts()"
 
 
 class Simhasher:
-    """Answers in the order in which it was asked."""
+    """Gives its results in the order of the calls."""
 
     def __init__(self) -> None:
         self.process = HelperProcess(_PROGRAM, "simhash")

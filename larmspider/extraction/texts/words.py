@@ -141,7 +141,7 @@ def _factor(place: int) -> np.uint64:
 
 
 def _rows(numbers: _Numbers, size: int) -> _Numbers:
-    """The row of each number and the ``size`` - 1 numbers behind it."""
+    """The row of each number and the ``size`` - 1 numbers after it."""
     rows = len(numbers) - size + 1
     return _sum(numbers[place : place + rows] for place in range(size))
 

@@ -241,9 +241,9 @@ class Session:
 
     def turned_away(self, url: str, proof: int, now: float) -> Trouble | bool | None:
         """A page was turned away. ``proof``: the number of proofs of the session when its request
-        was sent. Returns True if the page is to be retried once the session is proved, a Trouble if
-        it is to be retried after its host has waited, and False if it is not for this user: it was
-        turned away before, although the session was valid."""
+        was sent. Returns True if the page is to be retried once the session is proved. Returns a
+        Trouble if the page is to be retried after its host has waited. Returns False if the page is
+        not for this user: it was turned away before, although the session was valid."""
         if proof != self.proof or self.step is not None:
             return True
         if url in self._suspects:
@@ -257,7 +257,7 @@ class Session:
         return self._expired(now) or True
 
     def was_well(self, url: str) -> None:
-        """A page that was asked was not turned away."""
+        """A page was not turned away."""
         self._suspects.discard(url)
 
     def is_final(self, response: Response) -> bool:

@@ -1,16 +1,16 @@
 """The contract of a backend: what the frontier's memory keeps, hands out and recovers.
 
-A backend knows URLs and hosts, but no politeness: the frontier decides *when* a host may be asked,
-the backend *which* of its URLs is next and what has become of each. For example, while the crawler
-fetches ``http://wiki/a`` that URL is leased; if the machine dies now, the next start finds it
-queued again at its old place.
+A backend knows URLs and hosts, but no politeness: the frontier decides *when* a host gets a
+request, the backend *which* of its URLs is next and what has become of each. For example, while the
+crawler fetches ``http://wiki/a`` that URL is leased; if the machine dies now, the next start finds
+it queued again at its old place.
 
 States of a URL, of which it has exactly one:
 
 ========  ==================================================================================
 unknown   never added; the backend holds nothing about it
 queued    in its host's queue, perhaps not before an earliest time, or held
-leased    handed out by pop(), not answered yet; a crash makes it queued again
+leased    handed out by pop(), not finished; a crash makes it queued again
 stored    fetched, and every store has its page
 failed    given up after its retries, with a reason
 refused   will not be fetched (robots.txt, a store dropped it, ...), with a reason
@@ -54,8 +54,8 @@ A page that passes the stores after their positions were taken is cut off by rec
 must not be in this commit; a page that is in the positions must be, or it is stored twice.
 
 Batches. Operations take sequences, so that a backend behind a network pays one round trip for a
-page of 140 links. Costs (embedded backend, one operation of a batch) stand at each method. All
-methods but commit() are called from one thread. Times are seconds since the epoch.
+page of 140 links. Each method names its cost (embedded backend, one operation of a batch). All
+methods except commit() are called from one thread. Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class Backend(ABC):
     @abstractmethod
     def schedule(self, items: Sequence[tuple[bytes, float]]) -> None:
         """Set when URLs are due again: (key, time), in place of an earlier time; 0.0: never. Only
-        for URLs in a final state; others, and those that due() has leased, stay as they are."""
+        for URLs in a final state; other URLs, and URLs that due() has leased, stay as they are."""
 
     @abstractmethod
     def due(
@@ -239,7 +239,7 @@ class Backend(ABC):
 
     @abstractmethod
     def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
-        """Key and record of at most ``limit`` URLs, in the order of their keys, behind ``after``.
+        """Key and record of at most ``limit`` URLs, in the order of their keys, after ``after``.
         The record is None for a URL without a final state. As of the last commit; 6 us each."""
 
     @abstractmethod

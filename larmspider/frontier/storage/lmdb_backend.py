@@ -42,13 +42,13 @@ from larmspider.frontier.storage.records import (
 from larmspider.frontier.storage.revisits import RevisitQueues
 
 HEAD_ENTRIES = 65_536
-"""Queue entries of all hosts in memory, beside those not yet committed; some 25 MB."""
+"""Queue entries of all hosts in memory, beside the entries not yet committed; some 25 MB."""
 
 _STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
 
 
 class LmdbBackend(Backend):
-    """The contract stands in backend.py.
+    """The contract is in backend.py.
 
     ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``overlay``: for
     files that are open already.

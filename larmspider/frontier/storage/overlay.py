@@ -71,7 +71,7 @@ class WriteOverlay:
         yield from ((key, record) for key, record in over.items() if record != FORGOTTEN)
 
     def stored_urls(self, after: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """Key and present record of the URLs on disk, behind ``after``."""
+        """Key and present record of the URLs on disk, after ``after``."""
         with self.files.read() as txn:
             cursor = txn.cursor(self.files.urls)
             rows = list(islice(cursor.iternext(), limit)) if cursor.set_range(after + b"\0") else []
@@ -144,7 +144,7 @@ class WriteOverlay:
     def stored_run(
         self, prefix: bytes, after: bytes
     ) -> Generator[tuple[bytes, bytes | None], None, None]:
-        """The places on disk of one run of the queue, behind ``after`` or from ``prefix`` on. Each
+        """The places on disk of one run of the queue, after ``after`` or from ``prefix`` on. Each
         has its present entry; None if it is deleted. A transaction is open until the generator is
         closed.
         """

@@ -5,7 +5,7 @@
     packed = queues.lease("wiki:80", place)
 
 A host's queue has two runs: READY, in order of priority and age, and DELAYED, in order of earliest
-time, with the held URLs behind it. A host with 100,000 queued URLs has some 60 of them in memory,
+time, with the held URLs after it. A host with 100,000 queued URLs has some 60 of them in memory,
 and all URLs that were added since the last commit, because these are not on disk yet.
 """
 
@@ -23,9 +23,9 @@ from larmspider.frontier.storage.records import Counts, pack_counts, unpack_coun
 class QueueHead:
     """The part of one run of a host's queue that is in memory, in key order.
 
-    Invariant: in memory are all keys up to ``loaded_to``, and of the keys after it those that are
-    not committed. ``complete``: the run has no other keys. Removal is lazy: a key in ``heap``
-    without a value in ``values`` is gone.
+    Invariant: in memory are all keys up to ``loaded_to``, and the later keys that are not
+    committed. ``complete``: the run has no other keys. Removal is lazy: a key in ``heap`` without a
+    value in ``values`` is gone.
     """
 
     __slots__ = ("complete", "heap", "loaded_to", "values")
@@ -150,7 +150,8 @@ class HostCounters:
 
 
 class HostQueues:
-    """``head_entries`` of all hosts together are held in memory, beside those not yet committed.
+    """``head_entries`` of all hosts together are held in memory, beside the entries not yet
+    committed.
 
     ``serial`` is the number of the last place given, over all runs of the crawl.
     """
@@ -163,7 +164,7 @@ class HostQueues:
         self.serial = 0
 
     def ready_place(self, host: str, priority: int) -> bytes:
-        """A new place behind all places of its host with this priority."""
+        """A new place after all places of its host with this priority."""
         self.serial += 1
         return records.ready_key(host, priority, self.serial)
 

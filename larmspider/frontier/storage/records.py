@@ -99,7 +99,7 @@ def delayed_prefix(host: str) -> bytes:
 
 
 HELD_FROM = _HELD_BIT / 1000
-"""The time in a place of the first held URL, in seconds: such URLs wait for the year 6429."""
+"""The time in a place of the first held URL, in seconds: held URLs wait for the year 6429."""
 
 
 def held_prefix(host: str, group: int) -> bytes:
@@ -108,7 +108,7 @@ def held_prefix(host: str, group: int) -> bytes:
 
 
 def held_key(host: str, group: int, serial: int) -> bytes:
-    """A queue place behind all delayed_key() of its host, by group (0 to 2**47 - 1)."""
+    """A queue place after all delayed_key() of its host, by group (0 to 2**47 - 1)."""
     return held_prefix(host, group) + serial.to_bytes(6, "big")
 
 
@@ -270,12 +270,12 @@ class FetchRecord(_Visits, eq=False):
     b: float = 0.0
 
     def __eq__(self, other: object) -> bool:
-        """Compares all fields but ``inlinks``, ``stored``, ``shard`` and fields as packed."""
+        """Compares all fields except ``inlinks``, ``stored``, ``shard`` and fields as packed."""
         return isinstance(other, FetchRecord) and _compared(self) == _compared(other)
 
     @property
     def has_page(self) -> bool:
-        """Whether a store has the page: it was stored, or is an error that the server answered."""
+        """Whether a store has the page: it was stored, or is an error status of the server."""
         return self.state is UrlState.STORED or (self.state is UrlState.FAILED and self.status > 0)
 
     @property
@@ -589,7 +589,7 @@ def unpack_counts(data: bytes) -> Counts:
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
-    """Names and positions of the stores, each behind its length."""
+    """Names and positions of the stores, each after its length."""
     parts = (part for name in sorted(positions) for part in (_bytes_of(name), positions[name]))
     return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
 

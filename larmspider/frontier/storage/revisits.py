@@ -31,9 +31,9 @@ class RevisitQueues:
         self._heads: dict[str, QueueHead] = {}
         self._grown: set[str] = set()  # hosts whose heads hold what is not on disk
         self.leased: dict[bytes, QueuedUrl] = {}
-        """By URL key."""
+        """Leased revisits, by URL key."""
         self.by_host: Counter[str] = Counter()
-        """How many are leased."""
+        """The number of leased revisits of each host."""
         self._places: dict[bytes, bytes] = {}  # URL key -> place, for leased and held URLs
         self._held: dict[str, list[tuple[float, bytes]]] = {}  # heaps: time, place
 

@@ -142,7 +142,7 @@ class Canaries:
         return [*islice(found, MAX_SEARCHED)]
 
     def _pages_of(self, host: str) -> Iterator[list[tuple[bytes, FetchRecord]]]:
-        """The pages of a host, by some hundred. Redirects are no pages."""
+        """The pages of a host, some hundred at a time, without redirects."""
         after = prefix = host_prefix(host)[:4]
         while rows := self._notes.backend.visits(after, 500):
             after = rows[-1][0]
@@ -185,7 +185,7 @@ class Canaries:
     def _gone_over(self, move: HostMove, key: bytes, successor: Successor | None) -> str | None:
         """ "" if a page of a host that has moved may leave, though few canaries have a new URL:
         the page has a new URL itself. Or most pages have moved to a new host that works, and does
-        not have the page: ASKED_FIRST before that host's canaries have answered. Else None."""
+        not have the page: ASKED_FIRST before that host's canaries were visited. Else None."""
         hosts = self._reached(move)
         if successor is not None and successor.is_there and successor.host in hosts:
             return ""

@@ -79,7 +79,7 @@ class DeleteGate(Part):
         self.canaries = Canaries(self.notes, schedule, links_to)
         self.undecided = UndecidedPages(self.notes)
         self.error_pages = ErrorPages(notes)
-        """A Part of its own."""
+        """A separate Part."""
         self._silent: set[str] = set()
         """Hosts whose silence has a notice."""
         self.leaving: set[str] = set()

@@ -2,11 +2,12 @@
 
     errors.looks_like("wiki:80", page, before)     # SOFT_404, LOGIN, None: a page; WAIT: ask first
 
-Before a changed page is believed, the crawl fetches a made-up URL of the host, once a run. The
-answer is the host's error page or its login, wherever it comes again. The check also catches error
-pages that differ at each answer: they share words with the made-up URL's answers and none with the
-stored page. A server that answers 404 for the made-up URL may still have a fault in place of pages:
-a page that has lost its words is fetched once more, and compared with other lost pages of its host.
+Before a changed page is believed, the crawl fetches a made-up URL of the host, once a run. Other
+URLs with the same answer are the host's error page or login. The check also catches error pages
+that differ at each answer: they share words with the made-up URL's answers and none with the stored
+page. A server that answers 404 for made-up URLs may still send a fault message in place of a page.
+A page that has lost its words is therefore fetched once more, and compared with other lost pages of
+its host.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LEAST_ANSWERS, _MOST_ANSWERS = 2, 3
 MAX_LOST = 6
 """Lost pages of a host that a run compares, the last ones: 30 KB each."""
 LEAST_TEXT = 20
-"""Characters; a shorter text is not compared."""
+"""Characters; a page whose text was and is shorter is not compared."""
 
 
 class Wait(Enum):
@@ -91,11 +92,11 @@ class Probe(msgspec.Struct, array_like=True):
         if page is None:
             return
         self.target = redirect_target(page)
-        if page.status == 200 and len(page.text) >= LEAST_TEXT:
+        if page.status == 200 and not (page.unread and len(page.text) < LEAST_TEXT):
             self.error, self.password = error_signature(page), asks_password(page)
             self.pairs = pairs_to_keep(page)
         elif page.status == 200:
-            self.unread = bool(page.unread)
+            self.unread = True
 
     def released(self) -> None:
         """The request was not made."""
@@ -139,8 +140,8 @@ class ErrorPages(Part):
         stored: Page | None = None,
         first: Page | None = None,
     ) -> Observation | Wait | None:
-        """Judge the answer of a revisit that is a redirect, or a 200 with another text than
-        ``before``. None: it is the page, changed or moved. ``stored``: the page as it was, if
+        """Judge the answer of a revisit that is a redirect, or a 200 whose text differs
+        from ``before``. None: it is the page, changed or moved. ``stored``: the page as it was, if
         known. ``first``: the answer to a visit 2 s earlier."""
         mine = self._hosts.of(host)
         target = redirect_target(page)
@@ -154,9 +155,11 @@ class ErrorPages(Part):
         if target:
             same = target == mine.probe.target
             return Observation.MOVED_TO_ONE if same else None
-        if len(page.text) < LEAST_TEXT:
+        if page.unread and len(page.text) < LEAST_TEXT:
             # two unread answers cannot be compared: the page stays as it was
-            return Observation.EMPTY if page.unread and mine.probe.unread else None
+            return Observation.EMPTY if mine.probe.unread else None
+        if len(page.text) < LEAST_TEXT and (stored is None or len(stored.text) < LEAST_TEXT):
+            return None
         error = error_signature(page)
         if error == mine.probe.error:
             return Observation.LOGIN if mine.probe.password else Observation.SOFT_404

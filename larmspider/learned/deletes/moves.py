@@ -5,8 +5,9 @@ another host, or several hosts.
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
 hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. If two hosts redirect to each other, neither has moved: a page stands for another one only
-if a visit has found it since the other one redirects there (or within SAME_RUN_SECS before).
+pages. If two hosts redirect to each other, neither has moved. A page stands for a page that
+redirects to it only if a visit has found it after the redirect began (or within SAME_RUN_SECS
+before).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
 LEAST_ASKED = 5
-"""A move takes 3 of 5 canaries, though others are missing on the new host; or most of fewer."""
+"""A move needs 3 of 5 canaries, or most of fewer. The others may be missing on the new host."""
 SAME_RUN_SECS = 3600.0
 """A target that was visited so shortly before a page first redirected there need not be visited
 again: most pages of a run come after their targets or before them by chance."""
@@ -145,5 +146,5 @@ def are_renamed(
 
 
 def is_gone(target: FetchRecord) -> bool:
-    """Whether the target of a redirect answered that it has no such page."""
+    """Whether the target of a redirect says that the page is gone."""
     return target.state is UrlState.FAILED and target.status in REDIRECT_GONE

@@ -32,7 +32,7 @@ CLOCK = "clock"
 SITEMAP = "sitemap"
 """``Notice.what``: a sitemap stops naming pages that are there."""
 UNDECIDED_SECS = 7 * DAY
-"""A page that stays is listed if visits do not find it as stored for longer."""
+"""An undecided page is listed after this time."""
 UNCONFIRMED_SECS = 30 * DAY
 """The same for a page that only waits for its next visits."""
 WHOLE_HOST = b""
@@ -66,7 +66,7 @@ class Waiting(msgspec.Struct, array_like=True):
 
 class Notice(NamedTuple):
     """A condition that the operator should know: ``what`` in a word, about which host. ``seen`` is
-    the observation of pages that stay; each observation is a condition of its own."""
+    the observation of pages that stay; each observation is a separate condition."""
 
     what: str
     host: str

@@ -45,7 +45,7 @@ WINDOW = 7 * DAY
 AT_LEAST = 20
 """Pages of a host, and of the index, that may be removed in this time."""
 HOST_SHARE, INDEX_SHARE = 0.05, 0.02
-"""The share that may, where that is more."""
+"""The share of pages that may be removed in this time, if that is more than AT_LEAST."""
 CANARIES = 6
 """The start page, and the five that most pages link to."""
 EARLY_SECS = DAY / 4
@@ -81,7 +81,7 @@ class Observation(StrEnum):
     """A redirect of many pages to one: the root, an error page."""
     NOINDEX = "noindex"
     ROBOTS = "robots"
-    """A Disallow line in a robots.txt that was answered with 200."""
+    """A Disallow line in a robots.txt with status 200."""
     SCOPE = "scope"
     """It is out of scope, because the scope was narrowed."""
     LOCKED = "locked"
@@ -116,9 +116,9 @@ TABLE: Mapping[Observation, Rule] = {
 }
 """All other observations keep the page."""
 PRESENT = frozenset({Observation.CHANGED, Observation.SAME, Observation.NOT_MODIFIED})
-"""The page is there: what was missing before is forgotten."""
+"""Observations of a page that is there. Earlier missing visits are then forgotten."""
 _AS_ONE = frozenset({Observation.MISSING, Observation.SOFT_404, Observation.GONE})
-"""A server may say the same in several ways; these count together."""
+"""Observations that count together: a server may say the same in several ways."""
 
 _IN_WORDS = {
     Observation.ROBOTS: "disallowed",

@@ -46,8 +46,8 @@ class HostKnowledge:
     """``changes``: the changes of the host's pages that visits saw in ``exposure`` seconds, summed
     over all pages. ``checks``: visits to pages that were chosen at random. ``gone``: time, URL and
     depth of removed pages. ``pace``: on which days many of its pages changed. ``doubtful``: pages
-    of which a store may have another version than their records, since a crash. ``redirects``:
-    exact forms of the targets, by the keys of URLs that have no page and redirect."""
+    whose version in a store may differ from their records since a crash. ``redirects``: exact forms
+    of the targets, by the keys of URLs that have no page and redirect."""
 
     changes: float = 0.0
     exposure: float = 0.0

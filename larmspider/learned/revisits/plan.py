@@ -1,5 +1,5 @@
-"""Which pages a run with ``due`` or ``watch`` visits: all records are gone through, a slice at a
-time, and the plan keeps the pages whose visit is worth most, one for each visit of the budget.
+"""Plans the visits of a run with ``due`` or ``watch``. The plan ranks all records, a slice at a
+time, and keeps the most valuable visits that the budget allows.
 
     plan.begin(now)
     plan.rank(records, now)       # for each slice
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 DUE, ALL, WATCH = "due", "all", "watch"
 """LARM_REFRESH, except for patterns."""
 ASKED, SIGNALLED = 1.0, 2.0
-"""Times, before all others, of pages that an operator asked for, and of pages that a site calls
-changed."""
+"""Values of ``due`` that come before all others: pages that an operator asked for, then pages that
+a site calls changed."""
 CONFIRM = 1.5
-"""The time of pages that were missing at their last visit, where another one may confirm it."""
+"""``due`` of pages that were missing at their last visit, if a further visit may confirm it."""
 PLANNED = 3.0
-"""The time of pages that are worth a visit now."""
+"""``due`` of pages that are worth a visit now."""
 TICK_SECS = 60.0
 """Between two plans of a run that watches, at least."""
 OLDEST_SHARE = 0.5
-"""The share of the visits that go to the pages whose last visit is longest ago: a run visits each
-page within twice the time that one page after the other takes."""
+"""The share of visits for the pages visited longest ago. Every page is thus visited within two
+rounds."""
 OVERDUE = 1.5
-"""After 1.5 rounds without a visit a page comes before all that are worth more."""
+"""After 1.5 rounds (VisitBudget.round) without a visit a page goes first, whatever its worth."""
 PLAN_SHARE = 0.01
 """The share of the time that planning takes."""
 FAILED_WEIGHT = 0.1
@@ -85,7 +85,7 @@ class VisitPlan:
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
         self._oldest: list[tuple[float, bytes, FetchRecord]] = []  # a heap: age, key
         self._best: list[tuple[float, bytes, FetchRecord]] = []  # a heap: worth, key
-        self._room = 0  # of it
+        self._room = 0  # the most visits in _best
         self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
         self._first_visit = inf  # time of the oldest last visit
         self._took = 0.0  # seconds, for this plan
@@ -102,7 +102,7 @@ class VisitPlan:
         self._sample = Reservoir(number, self._random)
 
     def spent(self, seconds: float) -> None:
-        """The plan has taken so much time."""
+        """Add ``seconds`` to the time that this plan took."""
         self._took += seconds
 
     def rank(self, records: Iterable[tuple[bytes, FetchRecord]], now: float) -> None:
@@ -164,9 +164,8 @@ class VisitPlan:
         return True
 
     def next_visit(self, now: float) -> float:
-        """When a run with ``due`` has something to visit next: its budget has a visit then, and an
-        hour has passed since the last visit of the page that was visited first; or a visit may
-        confirm that a page is missing, for which there is another budget."""
+        """When a run with ``due`` visits next: the budget allows a visit and the oldest visit is an
+        hour ago, or a confirmation is due, which has its own budget."""
         first = self._first_visit if self._first_visit < inf else 0.0
         found = max(self._budget.next_visit(now), first + SOONEST)
         if self.to_confirm:

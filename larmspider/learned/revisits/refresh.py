@@ -8,7 +8,7 @@ Changes of a page are taken for a Poisson process whose rate is not known: a Gam
 shape ``a`` and rate ``b`` (seconds). A visit after ``t`` seconds is worth the time for which a copy
 would be current by it (Azar et al., PNAS 2018: 1/l * (1 - exp(-lt) * (1 + lt)) for a rate l),
 averaged over that distribution; it grows with ``t``. Pages of which little is known are worth more,
-and are therefore visited without a rule of their own. A run visits the pages that are worth most,
+and are therefore visited without a special rule. A run visits the pages that are worth most,
 within its budget. ``theta`` is the worth of the last page that was visited; it predicts the time of
 a page's next visit.
 

@@ -98,13 +98,13 @@ class Purpose(StrEnum):
 
 NOTE = "refresh"
 NOTE_ENDED = "ended"
-"""The crawl came to its end once."""
+"""A note: the crawl has ended once."""
 SLICE = 500
 """URLs that are looked at in one turn when a run begins; 10 ms."""
 AGAIN_SECS = DAY
-"""After a visit that did not show the page."""
+"""Seconds until the next visit, after a visit that did not show the page."""
 GONE_AGAIN_SECS = 30 * DAY
-"""Until a URL whose page has left is queued once more, as if a page had named it."""
+"""Seconds until the URL of a removed page is queued again, as if a page had named it."""
 MAX_TARGETS = 20_000
 """Targets of redirects that a run remembers, 500 bytes each: a host that has moved has as many as
 pages."""
@@ -131,7 +131,7 @@ class RevisitOptions:
 
 
 class Revisiting(Part):
-    """``gate`` stands before each removal; ``sources`` learn whether they were right."""
+    """``gate`` decides on each removal; ``sources`` learn whether they were right."""
 
     def __init__(
         self,
@@ -150,9 +150,9 @@ class Revisiting(Part):
         self.visited = 0
         """Pages that this run has visited again, or found for the first time."""
         self.until = 0.0
-        """Pages that are due by then are visited."""
+        """The time up to which due pages are visited."""
         self.looks: dict[bytes, object] = {}
-        """URLs that are fetched once more at once, without validators: what the first look was."""
+        """URLs that are fetched a second time at once, without validators: the first result."""
         self._targets: dict[tuple[str, str], set[bytes]] = {}
         """The stored pages of a host that redirect to a URL, in this run; the last URLs."""
         self._hosts = HostNotes(frontier.notes, "refresh", HostKnowledge)

@@ -15,8 +15,8 @@ off        a pair differed, or no verdict was possible: every URL is fetched
 
     open -> proven -> off;  open -> off
 
-A pair that needs two rules tries neither, unless all but one are proven. Nothing here does I/O: the
-Merger (merging.py) asks, and acts.
+A pair that needs two rules tries neither, unless only one of them is unproven. Nothing here does
+I/O: the Merger (merging.py) calls it, and acts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RuleState(IntEnum):
 
 
 STATE_WORDS = {RuleState.OPEN: "trial", RuleState.PROVEN: "proven", RuleState.OFF: "off"}
-"""As in stats keys."""
+"""Names of the states in stats keys."""
 
 
 class Decision(Enum):
@@ -79,15 +79,15 @@ class Stage(IntEnum):
     """The progress of a trial. The numbers are stored on disk."""
 
     WAITING = 0
-    """For the first URL, which is queued; the second one is held."""
+    """The first URL is queued. The second one is held until the first is fetched."""
     FETCHING = 1
     """The second URL is queued."""
     ASKING = 2
-    """They differ, and the first URL is fetched again."""
+    """The two pages differ. The first URL is fetched again."""
     ASKING_TWICE = 3
     """The first URL differed from its own first fetch. A third fetch shows what varies."""
     COMPARED = 4
-    """They differ, and wait for the second fetch of another pair's first URL on the host."""
+    """The two pages differ, and wait for another pair of the host that is in ASKING."""
 
 
 class Trial(msgspec.Struct, array_like=True):
@@ -193,7 +193,7 @@ class HostAliases(Note):
         return Decision.TRY if self.wants_trial(unproven) else Decision.HOLD
 
     def wants_trial(self, rule: int) -> bool:
-        """Whether a rule needs another pair in addition to those that are compared now."""
+        """Whether a rule needs another pair in addition to the pairs that are compared now."""
         record = self.rule(rule)
         under_way = sum(trial.rule == rule for trial in self.trials)
         return record.state is RuleState.OPEN and under_way + record.same < self.proofs

@@ -1,6 +1,6 @@
-"""The spellings of each host's URLs: what the host has proved, for the Merger and the Trials.
+"""The merge rules proved on each host, and its merged URLs, for the Merger and the Trials.
 
-    known.hosts.of("wiki:80").decide(PATH_CASE, sample=False)      # what the host has proved
+    known.hosts.of("wiki:80").decide(PATH_CASE, sample=False)      # MERGE if it is proved there
     known.needed("wiki:80", "http://wiki/FAQ", "http://wiki/faq")  # PATH_CASE
     known.queue_again([key])                                       # merged URLs become queued
 
@@ -78,8 +78,8 @@ class Spellings:
         found = backend.entry(key) or backend.visit(key)
         return found.url if found is not None else ""
 
-    def is_gone(self, host: str, key: bytes) -> None:
-        """A URL that was a 200 is not one at its second fetch."""
+    def note_gone(self, host: str, key: bytes) -> None:
+        """Note that a URL which gave a 200 gave another status when it was fetched again."""
         aliases = self.hosts.of(host)
         if key not in aliases.gone:
             aliases.gone = [*aliases.gone, key][-MAX_GONE:]

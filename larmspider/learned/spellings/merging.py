@@ -1,12 +1,13 @@
 """Merges URLs of one page: judges each new URL, and learns from the results of fetched URLs.
 
-    new = merger.admit(entries)              # of new URLs those to be queued; the others are merged
+    new = merger.admit(entries)              # the new URLs to queue; the others are merged
     merger.final(host, key, visit)           # a URL has its final state
 
 A URL with the canonical form of a known URL may be the same page (urls/equivalence.py). The proofs
 of its host decide (aliases.py): it is queued, fetched for a comparison, held, or merged. A
-held URL is merged, too. It is queued again if the rule turns out wrong, if no verdict comes before
-the end, or if the URL that stands for it gives anything but a 200. trials.py compares two URLs.
+held URL counts as merged for now. A merged URL is queued again if its rule fails, or if the URL
+that stands for it is no longer a 200; a held URL also if no verdict comes before the run ends.
+trials.py compares two URLs.
 """
 
 from __future__ import annotations

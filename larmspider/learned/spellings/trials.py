@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_LOOKS = 5
 """Repeated fetches of a pair's URLs: alternating words may be equal by chance."""
 _LOOKED_THROUGH = 500
-"""The search for a merged URL that may go on trial looks at this number of URLs."""
+"""Merged URLs that are searched for one that may go on trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Trials:
                 self.judge(host, trial, Outcome.NONE)
         if (asked := self._asked(key, host)) is not None:
             if self._known.url_of(key) != self._known.url_of(asked.key):
-                self._known.is_gone(host, asked.into)
+                self._known.note_gone(host, asked.into)
             self.judge(host, asked, Outcome.UNSURE)
         elif (second := self._second(key, host)) is not None and second.stage is Stage.FETCHING:
             self.judge(host, second, Outcome.NONE)
@@ -284,7 +284,7 @@ class Trials:
         present answer."""
         self.recent.stand_in(trial.into, key)  # after a restart no text of it is known
         if first is None or arrival.status != 200:
-            self._known.is_gone(host, trial.into)
+            self._known.note_gone(host, trial.into)
             self.judge(host, trial, Outcome.UNSURE)
         elif _are_equal(arrival.digest, trial.look):
             self.judge(host, trial, Outcome.SAME)

@@ -11,18 +11,20 @@ in one of these states:
 
 ===========  ================================================================================
 open         its URLs are fetched
-quarantined  with odds of 95 in 100, fewer than NEW_SHARE of its pages are new (NEW). The class
-             with the fewest parameters of its path is the content, and is never quarantined
-spent        its budget is used up: the pages since the last new page had nothing new (SOME)
-endless      each of its pages led to several others of the class, and none of these is known from
-             another page: texts at random. A class with content has leaves, or links in common
+quarantined  fewer than NEW_SHARE of its pages are new, with 95% confidence. Among the classes of
+             one path, the class with the fewest parameters is the content: never quarantined
+spent        its budget is used up: the pages since the last new page had nothing new
+endless      each of its pages led to several others of the class, and no other page links to
+             these: random text. Content has pages without such links, or links in common
 never        the operator has said that it is not a trap
 ===========  ================================================================================
 
+A page is new if NEW of its text is new to the host; below SOME it has nothing new.
+
 The URLs of a quarantined, spent or endless class are held. One in PROBE is fetched, fewer the
 longer the probes find nothing new. New probes open the class again. A URL that promises a new page
-is never held, but in an endless class (ClassRecord.expects_new()): for example, a URL with a new
-file name, where each new name has given a new page and each further revision has not.
+is held only in an endless class (ClassRecord.expects_new()): for example, a URL with a new file
+name, where each new name has given a new page and each further revision has not.
 
 On a host with views, a URL waits behind URLs of classes that gave more new pages (_level()). This
 module does no I/O: trap_watch.py calls it, and acts.
@@ -217,7 +219,7 @@ class ClassRecord(msgspec.Struct, array_like=True):
             self.tally[place + 1] += is_new
 
     def share_by_values(self, seen: int, share: float) -> float:
-        """The share of new pages among pages like this URL: those with known values, or those with
+        """The share of new pages among pages like this URL: pages with known values, or pages with
         new values. The value with the largest difference decides. ``share``: new pages among all
         pages of the class."""
         largest = 0.0
@@ -390,11 +392,11 @@ class HostTraps:
     records: dict[int, ClassRecord] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     views: int = 0
-    """Fetches of pages with parameters, and delays of such pages; views by path."""
+    """Fetched or delayed pages with parameters, plus views by path."""
     views_by_path: int = 0
-    """Those by path, while the host had no other."""
+    """Views by path, until the first view with parameters."""
     repeats: bool = False
-    """Whether a page was not new: from then on values that were met before count for each class."""
+    """Whether some page was not new. From then on, known values are counted for each class."""
     seen: Bloom = field(default_factory=Bloom)
     """Met.values of the fetched URLs."""
     fewest: dict[int, int] = field(default_factory=dict)

@@ -3,7 +3,7 @@ far they are.
 
 Entries up to the last checkpoint may be sent. Segments that every receiver has are removed. While
 more waits than LARM_OUTBOX_BYTES nothing is fetched. At the end the crawl waits for receivers that
-take pages, not for those that are away.
+take pages, not for receivers that are away.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECS = 0.2
 _AGAIN_SECS = 5.0
-"""After a sender ended the next one begins."""
+"""Seconds until a sender that ended is started again."""
 _STOP_SECS = 5.0
 """A crawl that stops waits 5 s for receivers, and a sender for its batch."""
 _TELL_SECS = 10.0
@@ -69,7 +69,7 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     """Whether a receiver can be used: "" if it can, else "away" or "refused"; and the reason. A
-    process of its own tries, so that the crawl never parses a server's answer. If that process is
+    separate process tries, so that the crawl never parses a server's answer. If that process is
     killed, another one tries once more."""
     for _ in range(2):
         kind, why = _tried(receiver, settings)
@@ -385,7 +385,7 @@ class Outbox:
             self.crawler.stats.set_value(key.format(receiver=name), max(0, number))
 
     def _hold(self) -> None:
-        """Let the crawl wait while the outbox is full, and go on when a tenth of it is free."""
+        """Let the crawl wait while the outbox is full, and continue when a tenth of it is free."""
         waiting = self.waiting_bytes
         if waiting < (0.9 if self._held else 1) * self.max_bytes:
             held = ""

@@ -24,7 +24,7 @@ from larmspider.pipelines.outbox.receiver import AwayError
 REPLY_BYTES = 4_000_000
 """Limit of an answer: one about 500 entries has 0.1 MB, with a reason for each 1 MB."""
 DEPTH = 50
-"""Lists and objects within each other."""
+"""Nested lists and objects."""
 
 
 class LongReplyError(AwayError):
@@ -33,7 +33,7 @@ class LongReplyError(AwayError):
 
 @contextmanager
 def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
-    """The connection is cut off when an answer is not there after so long, head and body. Raises
+    """Cut off the connection if the answer, head and body, takes more than ``seconds``. Raises
     AwayError then."""
     late, sock = threading.Event(), connection.sock  # getresponse() may drop it, and reads on
 

@@ -50,15 +50,15 @@ from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, t
 
 DEAD_LOG_COLUMNS = ("time", "url", "stored", "reason")
 FIRST_SECS, MAX_SECS = 1.0, 60.0
-"""Until a batch is sent again: doubled with each failure in a row, 25 % more or less."""
+"""Seconds until a failed batch is sent again: doubled with each failure, 25% more or less."""
 _NICE = 5
 MAX_WAIT_SECS = 600.0
-"""Where the receiver says how long."""
+"""Most seconds that a receiver may ask the sender to wait."""
 CONNECT_SECS, BATCH_SECS = 120.0, 1_800.0
 """How long connect() and send() may take: 64 MB at 0.3 Mbit/s are there after 1,700 s. Then the
 process ends."""
 _LATE = 70
-"""Its exit status then."""
+"""The sender's exit status after that time."""
 MEMORY_BYTES = 2_000_000_000
 """Limit of the process; a batch has up to 64 MB, in a few copies."""
 _VALUE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|\([^)]*\)|\S*(?:://|\d)\S*""")
@@ -107,7 +107,7 @@ class Sender:
         clock: Callable[[], float] = time.time,
         committed: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``wait`` waits a number of seconds and returns whether to go on; ``committed`` returns
+        """``wait`` waits a number of seconds and returns whether to continue; ``committed`` returns
         the crawl's position."""
         self.receiver, self.directory = receiver, directory
         self.name = type(receiver).__name__
@@ -347,7 +347,7 @@ class _Input(threading.Thread):
             self.changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Wait ``seconds``. Returns whether to go on."""
+        """Wait ``seconds``. Returns whether to continue."""
         with self.changed:
             self.changed.wait_for(lambda: self.ended, seconds)
             return not self.ended

@@ -3,18 +3,19 @@
     LARM_DIR/outbox/
         000000000000000.spool     entries, one after the other; named for its first byte
         000000064003211.spool     the next segment
-        committed.json            what the last checkpoint has of them: nothing behind it is sent
+        committed.json            what the last checkpoint has of them: nothing after it is sent
         SqlReceiver.json          how far that receiver is (`Cursor`)
         SqlReceiver.dead.log      what it refused, and why
         fill/SqlReceiver/         another spool, of what `scrapy outbox --fill` sends
         retry/SqlReceiver/        and of what `scrapy outbox --retry-dead` sends
 
-An entry is its length (4 bytes, little endian) and a msgpack map: ``stamp`` and ``url``, then
-``removed`` (the reason) or the fields of a page, ``links`` and the body, which is named by its
-place in the page files (``at``: number, offset, size) where these have it. ``index`` has what an
-index needs (facts.py), if a receiver is one; a removal has ``successor``. Stamps are microseconds
-since the epoch and grow from entry to entry, also when the clock is set back: of two versions of a
-URL the one with the larger stamp counts, and (URL, stamp) names a version for ever.
+An entry is its length (4 bytes, little endian) and a msgpack map. The map has ``stamp`` and
+``url``. A removal has ``removed`` (the reason) and ``successor``. A page has its fields, ``links``
+and the body. If the page files have the body, ``at`` names its place (number, offset, size). If a
+receiver is an index, ``index`` has the facts for it (facts.py).
+
+Stamps are microseconds since the epoch and grow from entry to entry, also when the clock is set
+back. The version of a URL with the larger stamp counts, and (URL, stamp) names a version for ever.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ PAGE_FIELDS = (
 
 
 class Position(NamedTuple):
-    """The position behind an entry: the bytes and entries before it in all segments so far,
+    """The position after an entry: the bytes and entries before it in all segments so far,
     including deleted ones, and its stamp."""
 
     offset: int = 0
@@ -234,7 +235,7 @@ class SpoolLink(NamedTuple):
 
 
 class Entry:
-    """One version of a page, or its removal; ``end`` is the offset behind it. ``page`` has
+    """One version of a page, or its removal; ``end`` is the offset after it. ``page`` has
     PAGE_FIELDS, ``url`` and ``size``."""
 
     def __init__(self, found: Mapping[str, Any], end: int, crawl: Path) -> None:

@@ -71,7 +71,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOST, _ADDRESS = re.compile(r"(.*?)(:[0-9]+)?"), re.compile(r"[0-9.]+|\[.*")
 _NEEDS = " (AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY of the environment)"
 Write = tuple[int, Mapping[str, Any]]
-"""The number of an entry, and a request of its own for BatchWriteItem."""
+"""The number of an entry, and its separate request for BatchWriteItem."""
 
 
 class _BusyError(AwayError): ...

@@ -1,4 +1,4 @@
-"""Passages of a crawl: the text of each page by section, in pieces, with who may read it.
+"""Passages of a crawl: the text of each page by section, in pieces, with its rights.
 
 of = Passages(crawl)
 for row in of.rows(page): ...    # a page of crawl.pages(); the columns are COLUMNS

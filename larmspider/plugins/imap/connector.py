@@ -2,7 +2,7 @@
 
 A mailbox is a folder. Its messages are files named for UIDVALIDITY and UID, which a server never
 gives to another message. No message becomes a read one. A mailbox's access list (RFC 4314) is the
-list of its messages; without such lists, they are for the account's own person.
+list of its messages; without access lists, they are only for the person of the account.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def rules_in(file: Path | None) -> HostResolver:
 
 
 def accept(mirror: Mirror, file: Path | None) -> Path:
-    """Add the line of a mirror to the operator's file. Raises ConfigError."""
+    """Add a mirror to the host resolver file. Raises ConfigError."""
     if file is None:
         raise ConfigError(
             f"{mirror.host}: {_FILE} is empty: expected the name of a file for the line"

@@ -14,7 +14,7 @@ from larmspider.web.site import Site
 logger = logging.getLogger(__name__)
 
 MIRRORS_SECS = 3_600.0
-"""All pages are compared again after this."""
+"""Seconds after which all pages are compared again."""
 
 
 def mirrors(request: WebRequest) -> WebResponse:
@@ -29,7 +29,7 @@ def mirrors_of(source: Source) -> Sequence[Mirror]:
 
 
 def accept_mirror(site: Site, host: str) -> str:
-    """Add the line of a host to the operator's file. Raises LarmspiderError."""
+    """Add a mirror to the host resolver file. Raises LarmspiderError."""
     found = {mirror.host: mirror for mirror in mirrors_of(site.source)}
     if host not in found:
         raise HttpError(f"{host[:300]!r} is not a mirror.", 409)

@@ -35,7 +35,7 @@ TIMEOUT_SECS = 30
 _SCHEMES = ("s3", "gs", "az", "file")
 _CLIENT = {"timeout": f"{TIMEOUT_SECS}s", "connect_timeout": "10s", "allow_http": True}
 _NO_RETRY = {"max_retries": 0, "retry_timeout": timedelta(seconds=TIMEOUT_SECS)}
-"""The sender does that."""
+"""The sender retries, so the library must not."""
 _SAID = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.DOTALL)
 _STATUS = re.compile(r"status code: (4\d\d)")
 _CAUSE = re.compile(r'(?:message|error): "(.*?)"')

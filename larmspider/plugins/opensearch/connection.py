@@ -3,7 +3,7 @@
     connection = Connection(Address.from_settings(settings), 60)
     connection.ask("GET", "/intranet").body
 
-The password may stand in the URL, or with the user in the file LARM_OPENSEARCH_LOGIN. An answer has
+The password may be in the URL, or with the user in the file LARM_OPENSEARCH_LOGIN. An answer has
 limits of bytes and seconds.
 """
 
@@ -112,8 +112,8 @@ def _types(properties: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Address:
-    """Where OpenSearch is, and who asks it. ``name`` is the index or its alias; ``login`` is the
-    Authorization header."""
+    """The address of OpenSearch, and the account for it. ``name`` is the index or its alias;
+    ``login`` is the Authorization header."""
 
     host: str
     port: int | None

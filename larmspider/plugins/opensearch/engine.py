@@ -25,7 +25,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from larmspider import options
-from larmspider.errors import CrawlDirError, QueryError, SearchAwayError, SearchRefusedError
+from larmspider.errors import QueryError, SearchAwayError, SearchRefusedError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.index.copies import MOST, like, near
 from larmspider.index.link_access import covered
@@ -48,7 +48,7 @@ from larmspider.plugins.opensearch.queries import SCHEMA, OpenSearchQuery
 from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
 from larmspider.redaction import told
 from larmspider.search.engine import SearchEngine, as_shown, document_of
-from larmspider.search.gather import Outage
+from larmspider.search.gather import Outage, ShardError
 from larmspider.search.ranking import (
     EXACT_WEIGHTS,
     FORM_WEIGHT,
@@ -83,7 +83,7 @@ KNOWN_MAJORS: Mapping[str, frozenset[int]] = {
     "opensearch": frozenset({2, 3}),
     "elasticsearch": frozenset({7, 8, 9}),
 }
-_BYTES = 64_000_000  # of an answer with pages
+_BYTES = 64_000_000  # most bytes of an answer with pages
 _PAGES = 32  # that are read together
 _TERMS = 500  # that are counted together
 _FEW_WORDS = 20  # that are looked up with their stems
@@ -92,11 +92,11 @@ _AT_ONCE_SECS = 1.0
 """A kept connection that fails within this time was closed by the server before."""
 _SHARDS = 1_000  # values of a facet that each shard counts
 _COUNTED_FIELDS = (*EXACT_WEIGHTS, "signs", "labels")
-_LIKE_CHARS = 20_000  # of a page, as in ranking.py
+_LIKE_CHARS = 20_000  # first characters of a page that count, as in ranking.py
 _TONGUES = (*STEMMERS_OF, *COMPOUNDING, "he")  # that Stems looks for
 _MAJOR = re.compile(r"(\d{1,4})\.")
 _TOO_MANY = ("too_many", "max_clause_count", "maxClauseCount")
-_NANOSECONDS = 1_000_000  # of a millisecond
+_NANOSECONDS = 1_000_000  # in a millisecond
 
 
 def searcher_of(crawls: Sequence[Path], settings: Settings, facets: Sequence[str] = ()) -> Searcher:
@@ -107,17 +107,26 @@ def searcher_of(crawls: Sequence[Path], settings: Settings, facets: Sequence[str
     return Searcher([Crawl([OpenSearchEngine(client, crawls, stemmer, facets)])])
 
 
-class LongAnswerError(SearchAwayError):
+class EngineAwayError(SearchAwayError, ShardError):
+    """OpenSearch cannot answer now: other indexes do."""
+
+
+class EngineRefusedError(SearchRefusedError, ShardError):
+    """OpenSearch denies access, or has no index of ours: other indexes answer."""
+
+
+class LongAnswerError(EngineAwayError):
     """An answer has more bytes than its limit."""
 
 
 class Client:
-    """Asks OpenSearch, from several threads. Raises SearchAwayError, SearchRefusedError and, for a
-    query that is too long, QueryError."""
+    """Asks OpenSearch, from several threads. Raises EngineAwayError, EngineRefusedError and,
+    for a query that is too long, QueryError."""
 
     def __init__(self, address: Address, stemmer: str) -> None:
         self._address, self._stemmer = address, stemmer
         self.name = f"{address.at}/{address.name}"
+        self.directory = Path(self.name)
         self._idle = list[Connection]()
         self._good_until = -inf
 
@@ -143,8 +152,8 @@ class Client:
             if answer.status == 400 and any(one in str(answer.body) for one in _TOO_MANY):
                 raise QueryError("the query has too many words for OpenSearch")
             if answer.status == 404:
-                raise SearchRefusedError(self._told(f"there is no index {name}"))
-            raise SearchRefusedError(self._told(answer.error))
+                raise EngineRefusedError(self.directory, self._told(f"there is no index {name}"))
+            raise EngineRefusedError(self.directory, self._told(answer.error))
         found = as_object(answer.body)
         shards = as_object(found.get("_shards"))
         if (
@@ -152,35 +161,42 @@ class Client:
             or shards.get("failed")
             or not isinstance(as_object(found.get("hits")).get("hits"), list)
         ):
-            raise SearchAwayError(self._told("some of its shards do not answer"))
+            raise EngineAwayError(self.directory, self._told("some of its shards do not answer"))
         return found
 
     def _check(self) -> None:
         """Check version, mapping and stemmer, every `CHECK_SECS`."""
         if time.monotonic() < self._good_until:
             return
-        version = as_object(as_object(self._ask("GET", "/").body).get("version"))
+        answer = self._ask("GET", "/")
+        version = as_object(as_object(answer.body).get("version"))
+        if answer.status != 200 or not version:
+            raise EngineRefusedError(
+                self.directory, self._told(f"is not OpenSearch: GET / gave {answer.error}")
+            )
         kind = str(version.get("distribution", "elasticsearch"))
         number = str(version.get("number", ""))
         major = _MAJOR.match(number)
         if not major or int(major[1]) not in KNOWN_MAJORS.get(kind, ()):
             known = "OpenSearch 2 and 3, Elasticsearch 7 to 9"
-            raise SearchRefusedError(
-                self._told(f"unknown version {told(kind)} {told(number)}: expected {known}")
+            raise EngineRefusedError(
+                self.directory,
+                self._told(f"unknown version {told(kind)} {told(number)}: expected {known}"),
             )
         name = self._address.name
         answer = self._ask("GET", f"/{name}")
         if answer.status == 404:
-            raise SearchRefusedError(
-                self._told(f"there is no index {name}: a crawl with OpenSearchReceiver makes it")
+            raise EngineRefusedError(
+                self.directory,
+                self._told(f"there is no index {name}: a crawl with OpenSearchReceiver makes it"),
             )
         if answer.status != 200:
-            raise SearchRefusedError(self._told(answer.error))
+            raise EngineRefusedError(self.directory, self._told(answer.error))
         for found in as_object(answer.body).values():
             try:
                 check_mapping(name, as_object(found), self._stemmer)
             except RefusedError as error:
-                raise SearchRefusedError(self._told(str(error))) from None
+                raise EngineRefusedError(self.directory, self._told(str(error))) from None
         self._good_until = time.monotonic() + CHECK_SECS
 
     def _told(self, text: str) -> str:
@@ -190,13 +206,13 @@ class Client:
         try:
             return self._answered(method, path, body, limit)
         except LongReplyError as error:
-            raise LongAnswerError(f"OpenSearch at {error}") from None
+            raise LongAnswerError(self.directory, f"OpenSearch at {error}") from None
         except AwayError as error:
             self._good_until = -inf
-            raise SearchAwayError(f"OpenSearch at {error}") from None
+            raise EngineAwayError(self.directory, f"OpenSearch at {error}") from None
         except RefusedError as error:
             self._good_until = -inf
-            raise SearchRefusedError(f"OpenSearch at {error}") from None
+            raise EngineRefusedError(self.directory, f"OpenSearch at {error}") from None
 
     def _answered(self, method: str, path: str, body: Any, limit: int) -> Answer:
         started = time.monotonic()
@@ -291,7 +307,7 @@ class View:
 
 
 class OfAll:
-    """The pages by which OpenSearch weighs words: all of them, also those that the person does not
+    """The pages by which OpenSearch weighs words: all pages, also pages that the person does not
     see."""
 
     def __init__(self, view: View) -> None:
@@ -398,7 +414,9 @@ class OpenSearchReader:
             some = [one for one in self._next if one not in self._pages and one != name]
             self._read([name, *some[: _PAGES - 1]])
         if name not in self._pages:
-            raise SearchAwayError("the index has changed during the search: search again")
+            raise EngineAwayError(
+                self.view.client.directory, "the index has changed during the search: search again"
+            )
         return self._pages[name].copy()
 
     def _read(self, names: Sequence[str]) -> None:
@@ -412,7 +430,9 @@ class OpenSearchReader:
             hits = self.view.client.search(body)["hits"]["hits"]
         except LongAnswerError:
             if len(names) == 1:
-                raise SearchAwayError("a page in OpenSearch is too long to be shown") from None
+                raise EngineAwayError(
+                    self.view.client.directory, "a page in OpenSearch is too long to be shown"
+                ) from None
             half = len(names) // 2
             self._read(names[:half])
             self._read(names[half:])
@@ -422,8 +442,9 @@ class OpenSearchReader:
             try:
                 page, _ = page_in(hit["_source"])
             except (ValueError, KeyError, TypeError, AttributeError):
-                raise SearchRefusedError(
-                    f"the document {told(hit['_id'])} in OpenSearch was not written by larmspider"
+                raise EngineRefusedError(
+                    self.view.client.directory,
+                    f"the document {told(hit['_id'])} in OpenSearch was not written by larmspider",
                 ) from None
             found = page.fields()
             found["sections"] = [tuple(one) for one in found.get("sections", ())]
@@ -481,7 +502,7 @@ def _counted(wanted: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]
 
 
 class Missed(Collection[tuple[int, int]]):
-    """The documents that were not reached at their last visit, of those that a reader has found."""
+    """The documents found by a reader that were not reached at their last visit."""
 
     def __init__(self, reader: OpenSearchReader) -> None:
         self._keys, self._unreached = reader.keys, reader.view.unreached
@@ -546,7 +567,7 @@ class OpenSearchEngine(SearchEngine):
         self, client: Client, crawls: Sequence[Path], stemmer: str, own_facets: Sequence[str]
     ) -> None:
         self._client, self._crawls, self.own_facets = client, crawls, own_facets
-        self.directory, self.outage = Path(client.name), Outage()
+        self.directory, self.outage = client.directory, Outage()
         self._access, self.link_texts = EVERYTHING, True
         self._stems, self._exact = Stems(stemmer), ExactAnalyzer()
         self._views: dict[Access, View] = {}
@@ -575,7 +596,7 @@ class OpenSearchEngine(SearchEngine):
             seen = OpenSearchReceiver.seen_by(self._crawls, self._access)
             marks = [Unreached.read(crawl / "index") for crawl in self._crawls]
         except OSError as error:
-            raise CrawlDirError(f"the access lists cannot be read: {error}") from error
+            raise ShardError(self.directory, f"the access lists cannot be read: {error}") from error
         view = View(self._client, seen, reduce(or_, marks, Unreached()))
         view.look_up([("tongue", one) for one in _TONGUES])
         view.stems = self._stems.looking_in(cast("tantivy.Searcher", OpenSearchReader(view)))
@@ -595,7 +616,7 @@ class OpenSearchEngine(SearchEngine):
         yield
 
     def is_limited(self, reader: tantivy.Searcher) -> bool:
-        """A filter is asked in each question, so nothing is said about whether it hides a page."""
+        """Each query has the filter, so nothing is said about whether it hides a page."""
         return self._access != EVERYTHING
 
     @property

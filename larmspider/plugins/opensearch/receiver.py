@@ -375,7 +375,7 @@ class OpenSearchReceiver(Receiver):
         if answer.status == 413:
             raise BatchError(f"413: {len(body):,} bytes are too many for it", unfit=True)
         if answer.status != 200:
-            # a proxy says 400 of its own: by that no page becomes a dead letter
+            # a proxy may say 400 itself: that makes no page a dead letter
             about_it = answer.status == 400 and "error" in as_object(answer.body)
             raise (BatchError if about_it else RefusedError)(answer.error)
         return _judge(answer.body, actions)

@@ -84,8 +84,8 @@ class _Followed(AccessTable):
 
     @property
     def changed(self) -> set[str]:
-        """The documents whose slots may be others than OpenSearch has, without those that are
-        `done`."""
+        """The documents whose slots may differ from the slots in OpenSearch, without the documents
+        in `done`."""
         return (self.since | self.moved) - self.done
 
     @property

@@ -5,7 +5,7 @@
     rendered.html                     # the page as its scripts have left it
 
 One process serves the crawl, with its sandbox and never as root. Each page has a context of its
-own; a page that failed there in company gets a process of its own.
+own. A page that failed while it shared the process is rendered once more, in its own process.
 ``answer`` fetches scripts and data. Style sheets are empty. Pictures, fonts, films, sockets,
 further windows and all requests but GET are refused. The same-origin policy holds (same_origin.py).
 Playwright drives Chromium (larmspider[render]): a protocol client of our own would be smaller to
@@ -68,7 +68,7 @@ _MARKUP = """(() => {
     return all.length > %d ? all.length : all;
 })()"""
 TOGETHER = 3
-"""Pages at a time,"""
+"""Pages at a time."""
 EACH = 2
 """Pages of one host at a time: one place is left for other hosts."""
 MOST_LINKS = 100
@@ -136,9 +136,9 @@ def check_browser() -> None:
 class Browser:
     """One Chromium for all pages. It starts with the first page, and again after it has died.
 
-    A page may harm the other pages in the process. A page that fails in company is therefore
-    rendered once more, in a Chromium of its own. If the last page of a host has failed, each page
-    of the host gets its own Chromium, until a page succeeds.
+    A page may harm the other pages in the process. A page that fails while other pages share the
+    process is therefore rendered once more, in a Chromium of its own. If the last page of a host
+    has failed, each page of the host gets its own Chromium, until a page succeeds.
     """
 
     def __init__(self, program: str, limits: RenderLimits) -> None:
@@ -173,8 +173,8 @@ class Browser:
         group: str = "",
     ) -> Rendered:
         """The page of a response, after its scripts have run. ``allowed``: other origins that it
-        may ask with credentials. ``group``: hosts that share as one, as in FairQueue. Raises
-        NotRendered, Stopped."""
+        may ask with credentials. Hosts with one ``group`` count as one host, as in FairQueue.
+        Raises NotRendered, Stopped."""
         host, origins = host_of(response.url), frozenset(allowed)
 
         def page() -> _Rendering:

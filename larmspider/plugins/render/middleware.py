@@ -168,7 +168,7 @@ class RenderMiddleware(WithScheduler):
         return ""
 
     async def _turn(self, host: Host) -> None:
-        """Wait until the host may be asked, and take its turn."""
+        """Wait until the host may get a request, and take its turn."""
         frontier, record = self.lessor.frontier, host.record
         while (wait := self._next_time(host) - frontier.clock()) > 0:
             await asyncio.sleep(wait)

@@ -143,7 +143,7 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
 
 
 def _collections(request: WebRequest) -> list[str]:
-    """The crawls that the path names, none for all. Raises SearchError for others."""
+    """The crawls that the path names, none for all. Raises SearchError for other names."""
     known = request.source.collections
     found = []
     for name in request.path.get("index", "_all").split(","):

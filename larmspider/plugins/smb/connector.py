@@ -59,15 +59,15 @@ PART = 10_000
 LARGEST = 1_000_000
 """Entries of a folder that are listed at all, and entries of large folders that are kept."""
 MAX_DEPTH = 200
-"""Folders in each other."""
+"""Nested folders."""
 MAX_REFERRALS = 8
-"""DFS links that lead to each other."""
+"""DFS links that are followed in a row."""
 REFUSED_SECS = 600.0  # a refused account is not tried again: servers lock accounts that fail often
 LIST_SECS = 600.0  # the access list of a share is read again
 LISTING_SECS = 600.0  # the parts of a large folder are made from one reading
 NUMBERS = 10_000  # folders whose numbers on their volume are remembered
 
-_FIRST_BYTES = 65_536  # of a file, in the request that opens it
+_FIRST_BYTES = 65_536  # first bytes of a file, read by the request that opens it
 HIDDEN, SYSTEM, FOLDER, REPARSE, OFFLINE = 0x2, 0x4, 0x10, 0x400, 0x1000
 _IN_AN_ARCHIVE = OFFLINE | 0x40000 | 0x400000  # recalled when it is opened, or read
 _NAME_SURROGATE = 0x20000000  # reparse points that stand for another file or folder
@@ -624,7 +624,7 @@ class SmbConnector:
             except (errors.Unavailable, errors.DeniedAddress) as error:
                 failed = error
                 continue
-            if at:  # the next documents need not wait for those that are away
+            if at:  # the next documents need not wait for targets that are away
                 self._remember(chosen)
             return found
         raise failed or StatusError(LEADS_NOWHERE)

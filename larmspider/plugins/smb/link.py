@@ -354,7 +354,8 @@ class Link:
     # in smbprotocol's thread
 
     def take(self, data: bytes) -> bool:
-        """Whether a packet answers requests of this Link; then it is given to those that wait."""
+        """Whether a packet answers requests of this Link; then it is given to the threads that
+        wait."""
         is_sealed = data[:4] == _ENCRYPTED
         if is_sealed:
             if self._open_seal is None:

@@ -99,7 +99,7 @@ class Reply(NamedTuple):
     message: bytes
 
     def data(self, offset_at: int, length_at: int, width: str = "H") -> bytes:
-        """The buffer whose place and length stand at these places."""
+        """The buffer whose place and length are at these places."""
         (start,) = struct.unpack_from("<" + width, self.message, 64 + offset_at)
         (length,) = struct.unpack_from("<I", self.message, 64 + length_at)
         return self.message[start : start + length]

@@ -94,7 +94,7 @@ def status_of(text: str) -> int:
 
 def record_fault(begin: bytes) -> str:
     """A clause about the fault of a WARC record that begins with these MAX_HEAD bytes; "" for a
-    good head, and for other bytes than a record's."""
+    good head, and for bytes that are no record."""
     if not begin.startswith(b"WARC/"):
         return ""
     head, end, _ = begin.replace(b"\r\n", b"\n").partition(b"\n\n")

@@ -6,7 +6,7 @@ warc/<LARM_DIR>-<time>-00000.warc.gz   at most LARM_WARC_BYTES each, as in recor
 warc/<LARM_DIR>-<time>-00000.cdxj      a line for each page of it, sorted once the file is full
 
 Files grow by gzip members, a member a record, so that recovery cuts a file at a member's end. Each
-line of CDXJ names the place of its record: lines with a place behind the end are dropped.
+line of CDXJ names the place of its record: lines with a place after the end are dropped.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def _fields(line: str) -> dict[str, str]:
 
 
 def _cut_cdxj(path: Path, length: int) -> None:
-    """Drop the lines of records that are behind ``length``."""
+    """Drop the lines of records that are after ``length``."""
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
     kept = [line for line in lines if int(_fields(line).get("offset", length)) < length]
     if len(kept) < len(lines):

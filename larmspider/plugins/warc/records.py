@@ -72,7 +72,7 @@ class Record(NamedTuple):
     body_file: Path | None = None
 
     def pieces(self) -> Iterator[bytes]:
-        """A body of a file is not compressed: such are films, disk images, archives."""
+        """The body of a file is not compressed: films, disk images and archives gain nothing."""
         if self.body_file is None:
             yield self.member
             return

@@ -43,7 +43,7 @@ SETTINGS: dict[str, Any] = {
     "LARM_RETRY_AFTER_MAX_SECS": 0.01,
     "LARM_HOST_MAX_FAILURES": 1_000_000_000,
 }
-"""No server is asked, so none is waited for."""
+"""No server gets a request, so none is waited for."""
 FOLLOW = "larmspider.middlewares.follow.FollowMiddleware"
 
 

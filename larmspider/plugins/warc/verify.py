@@ -22,7 +22,7 @@ _HEAD_BYTES = 1 << 16
 
 class Member(NamedTuple):
     """A member of a WARC file. ``fault``: why it cannot be read. ``head``: fields of the record,
-    with names in lower case; ``block``: the first bytes behind them."""
+    with names in lower case; ``block``: the first bytes after them."""
 
     at: int
     size: int
@@ -113,7 +113,7 @@ def _compare(
             line.url,
             line.digest or member.payload,
         ):
-            _add_lost(found, path, member, "is another record than its CDXJ names", lines)
+            _add_lost(found, path, member, "is not the record that its CDXJ names", lines)
     faults += [
         f"names a record at byte {at:,}, where none begins"
         for at in lines

@@ -80,12 +80,12 @@ class Server:
     opened: Callable[[], Awaitable[str]] | None = None
     """Called once the first token is made; returns the address to which it led, or ""."""
     ports: list[int] = field(default_factory=list)
-    """Ports of this server, which no look asks."""
+    """Ports of this server, to which a preview sends no request."""
     searches: Rate = field(default_factory=Rate)
 
     @property
     def waits(self) -> list[Notice]:
-        """Notices of the last look, as the first page lists them."""
+        """Notices of the last Watch.look(), as the first page lists them."""
         return [] if self.watch is None else list(self.watch.waits.values())
 
     @property
@@ -107,7 +107,7 @@ SearchAs = Callable[[web.Request, Reader, str], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: the server, who calls, the parameters of the path and the query. ``search``
+    """A request: the server, the caller, the parameters of the path and the query. ``search``
     searches as another person."""
 
     server: Server
@@ -117,7 +117,7 @@ class Call:
     body: Any = None
     search: Callable[[Reader, str], Awaitable[dict[str, Any]]] | None = None
     request: web.Request | None = None
-    """For operations that read the body themselves."""
+    """The request, for operations that read its body themselves."""
     ask: Ask | None = None
 
     @property
@@ -418,7 +418,7 @@ async def page(call: Call) -> types.PageAnswer:
 
 
 async def _searched(call: Call, answer: Callable[[WebRequest], Found]) -> Found:
-    """The answer, unless this token or address has asked for too many."""
+    """The answer, unless this token or address has sent too many requests."""
     assert call.request is not None
     assert call.ask is not None
     who = sender_of(proof_of(call.request).identity, call.by.address)

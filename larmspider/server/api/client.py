@@ -1,4 +1,4 @@
-"""Asks the API of a server: `larmspider ctl` (commands/ctl.py).
+"""Sends requests to the API of a server: `larmspider ctl` (commands/ctl.py).
 
 answer = await ask(access, "POST", "/crawls/wiki/start")        # ApiError
 """

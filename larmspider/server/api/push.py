@@ -54,7 +54,7 @@ MAX_DOCUMENTS = 1_000
 MAX_REQUESTS = 4
 """Requests whose bodies are in memory at a time; others wait."""
 BODY_SECS = 300.0
-"""For the body of a request: 50 MB at 170 kB/s."""
+"""Seconds for the body of a request: 50 MB at 170 kB/s."""
 PATIENCE = 3
 """A body of up to 3 times the allowed size is read to its end and dropped: many clients read no
 answer before they have sent all."""
@@ -185,7 +185,7 @@ class Pushes:
     def push(
         self, collection: Collection, given: Sequence[PushDocument | HttpError], by: By
     ) -> list[PushAnswer]:
-        """Keep documents; errors are answered where they stand. Raises LarmspiderError if nothing
+        """Keep documents; each error is returned in its place. Raises LarmspiderError if nothing
         is kept. For a thread."""
         self._rate.took(by.who, len(given))
         answers: list[PushAnswer | None] = []

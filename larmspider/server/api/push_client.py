@@ -74,8 +74,8 @@ def _has_lines(file: str) -> bool:
 
 
 async def push(address: Address, name: str, files: Sequence[str], at: str = "") -> Pushed:
-    """Push all documents of ``files``. Raises ConfigError, CrawlDirError; documents before that are
-    pushed."""
+    """Push all documents of ``files``. Raises ConfigError, CrawlDirError. Documents before the
+    error stay pushed."""
     done = Pushed()
     for file in files:
         if not _has_lines(file):

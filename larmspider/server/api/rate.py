@@ -1,4 +1,4 @@
-"""How much each sender may ask of the API in a minute."""
+"""How many requests each sender may make to the API in a minute."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rate:
         self._left: dict[str, tuple[float, float]] = {}
 
     def check(self, who: str) -> None:
-        """Raises HttpError for a sender of too many."""
+        """Count a request. Raises HttpError if its sender has sent too many."""
         left, _ = self._now(who)
         if left < 1:
             secs = (1 - left) / self._most * 60

@@ -357,7 +357,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 
 
 def line_of(text: str, key: str) -> int:
-    """The line on which a key stands, or its table begins; 0 if it is not found."""
+    """The line of a key, or of the beginning of its table; 0 if it is not found."""
     table, _, name = key.rpartition(".")
     name = re.sub(r"\[\d+\]$", "", name)
     wanted = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")

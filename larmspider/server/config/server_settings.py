@@ -83,7 +83,10 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
     ] = 300
     notify: Annotated[
         str,
-        Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
+        Meta(
+            description="Command or webhook for notices about conditions that need a person",
+            max_length=2_083,
+        ),
     ] = ""
     nodes: Annotated[
         dict[str, Node],

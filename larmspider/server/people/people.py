@@ -34,7 +34,7 @@ from larmspider.web.tries import Tries, tried_too_often
 logger = logging.getLogger(__name__)
 
 AT_ONCE, MAX_WAITING = 2, 32
-"""Passwords that are checked at a time, each in 19 MiB of memory; and those that wait."""
+"""Passwords that are checked at a time, each in 19 MiB of memory; and passwords that wait."""
 MAX_NAMES = 1_000
 """Names whose wrong passwords are counted."""
 TRIES, TRIES_OF_ALL = 5, 50

@@ -71,7 +71,7 @@ ACTS: dict[str, tuple[Act, str]] = {
     "role": (set_role, "{name} is {role} now; the sessions have ended"),
     "delete": (delete, "{name} is deleted, with all tokens and sessions"),
 }
-"""Each act with what the page says then."""
+"""Each act, and the message on the page after it."""
 
 
 def _note(server: Server, by: By, act: str, what: str) -> None:

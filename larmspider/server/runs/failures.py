@@ -20,9 +20,9 @@ from larmspider.reports.documents import last_fetches
 
 MAX_ROWS = 200
 FETCHES = 500
-"""The last fetches of each crawl that are looked at; 2 ms."""
+"""The last fetches of each crawl that are read; 2 ms."""
 SECONDS = 2.0
-"""For all crawls; the others are named as not looked at."""
+"""Seconds to read all crawls. Crawls that are not read by then are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Looks:
         shutil.rmtree(home.path / FOLDER, ignore_errors=True)  # of a server that was killed
 
     async def at(self, crawl: Crawl, ports: Collection[int] = ()) -> LookAnswer:
-        """Raises HttpError while another look goes on, or where the crawl cannot begin."""
+        """Raises HttpError while another preview runs, or if the crawl cannot begin."""
         if self._busy.locked():
             raise HttpError("Another look is running: try again in a minute.", 409)
         async with self._busy:

@@ -39,7 +39,7 @@ PROJECT, SPIDER = "larmspider", "intranet"
 POLL_SECS = 5.0
 TIMEOUT_SECS = 20.0
 LOG_EVERY = 6
-"""Looks between two copies of the jobs' logs."""
+"""Checks of the jobs between two copies of their logs."""
 LOG_BYTES = 65_536
 """The end of a job's log that is kept."""
 _MAX_ANSWER = 10_000_000
@@ -57,7 +57,7 @@ class NodeRefusedError(NodeError):
 
 @dataclass(frozen=True, slots=True)
 class NodeClient:
-    """Asks one node."""
+    """Sends requests to one node."""
 
     name: str
     node: Node
@@ -127,7 +127,7 @@ class NodeRun:
         self._stop = threading.Event()
 
     def begin(self, fields: Mapping[str, list[tuple[str, str]]]) -> None:
-        """Look after the jobs in a thread; schedule those in ``fields`` first."""
+        """Look after the jobs in a thread; schedule the jobs in ``fields`` first."""
         threading.Thread(target=self._run, args=(fields,), daemon=True).start()
 
     def status(self) -> int | None:
@@ -298,7 +298,7 @@ class Nodes:
     ) -> list[tuple[str, str]]:
         settings: dict[str, Any] = settings_of(crawl)
         settings |= {"LARM_DIR": f"{client.node.directory.rstrip('/')}/{name}", "LARM_WEB": "no"}
-        # "": a crawl of its own, not a worker
+        # "": a separate crawl, not a worker
         settings |= {"LARM_WORKER": worker} if worker else {"REDIS_URL": ""}
         fields = [("project", PROJECT), ("spider", SPIDER), ("jobid", job), ("resume", "anyway")]
         fields += [("refresh", refresh)] if refresh else []

@@ -1,4 +1,4 @@
-"""A crawl as a process of its own, which outlives the server.
+"""A crawl as a separate process, which outlives the server.
 
     launcher = Launcher(home)
     running = launcher.start("wiki", number=7, refresh="due")
@@ -161,7 +161,7 @@ def crawl_command(
     python: str, file: Path, settings: Mapping[str, str], workers: int = 1
 ) -> list[str]:
     """The command that crawls by a file; ``settings`` win over the file."""
-    # -v: the log of each run is a file of its own, not crawl.log
+    # -v: the log of each run is a separate file, not crawl.log
     words = ["crawl", "intranet", "-v"] if workers == 1 else ["workers", "-n", str(workers)]
     command = [python, "-m", "scrapy", *words, "--file", str(file)]
     for setting, value in settings.items():

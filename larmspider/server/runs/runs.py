@@ -33,7 +33,7 @@ SAYS = re.compile(r"^(?:scrapy|larmspider) (?:crawl|workers): (.*)$", re.MULTILI
 
 
 class Run(Struct, kw_only=True, omit_defaults=True):
-    """A run. ``outcome`` is "" while it goes on."""
+    """A run. ``outcome`` is "" while it runs."""
 
     number: int
     began: float

@@ -1,13 +1,18 @@
-"""Finds out what waits for a person, over all crawls, and sends each notice once.
+"""Finds conditions that need a person, in all crawls, and sends each notice once.
 
     watch = Watch(manager, "mail -s larmspider me@example")
-    await watch.look()             # now and then; tells what is new
+    await watch.look()             # now and then; sends new notices
     watch.waits                    # {"refused wiki": Notice(...), ...}
 
-A crawl file that is wrong, a crawl that its settings refuse or that fails again and again, hosts
-that were given up, a disk that is nearly full; and the events of each crawl (extensions/notify.py):
-a login that expired, deletes that wait, a host that is silent for long. HOME/told.json lists the
-sent notices. A condition that was over is sent again if it comes back.
+It reports:
+
+- a crawl file with a mistake, and a crawl with settings that cannot be used
+- a crawl that failed 3 times in a row, and hosts that were given up
+- a disk that is nearly full
+- events of each crawl (extensions/notify.py): a login that expired, deletes that wait, a host that
+  has not answered for 90 days
+
+HOME/told.json lists the sent notices. A condition that ended is sent again if it comes back.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ FAILURES = 3
 RETRY_SECS = 600.0
 """Wait after a notice that could not be sent."""
 MAX_AT_ONCE = 20
-"""Notices of one look; more come with the next."""
+"""Notices that one look() sends. The next one sends more."""
 DISK, FILE_WRONG, REFUSED, FAILED, GIVEN_UP = "disk", "file", "refused", "failed", "given-up"
 
 Send = Callable[[str, Notice], Awaitable[None]]
@@ -89,7 +94,7 @@ class Watch:
         self.waits: dict[str, Notice] = {}
 
     async def look(self) -> None:
-        """Look at all crawls, and tell what is new."""
+        """Look at all crawls, and send new notices."""
         before = msgspec.json.encode(self._kept)
         self.waits = await asyncio.to_thread(lambda: {one.name: one for one in self._found()})
         self._kept.told = {name: at for name, at in self._kept.told.items() if name in self.waits}
@@ -113,7 +118,12 @@ class Watch:
                     await self._send(self._target, notice)
                 except (OSError, ValueError, TimeoutError, HTTPException, LarmspiderError) as error:
                     why = redacted(error) or "time-out"
-                    logger.error("%s could not be told: %s", self._target.split()[0], why)
+                    logger.error(
+                        "A notice could not be sent by %s: %s; retrying in %.0f minutes",
+                        self._target.split()[0],
+                        why,
+                        RETRY_SECS / 60,
+                    )
                     self._retry_at = self._clock() + RETRY_SECS
                     return
             self._kept.told[notice.name] = self._clock()

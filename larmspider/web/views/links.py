@@ -28,9 +28,9 @@ EXPORTED = 1_000
 MOST = 1_000
 AGAIN_SECS = "2"
 SEARCH_SECS = 5.0
-"""Time to search all links for those that are not URLs, so that the page does not wait longer."""
+"""Time to search all links for links that are not URLs, so that the page does not wait longer."""
 FAULTS_SECS = 5.0
-"""After this time they are searched again, in the background."""
+"""Seconds after which the links are searched again, in the background."""
 Rows = Sequence[tuple[int, bytes, int]]
 """Rows of LogIndex.broken()."""
 

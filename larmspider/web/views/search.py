@@ -2,9 +2,9 @@
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=lisence&exact=1                     the typed query, without corrections
-/search?q=vpn&field.room=4.12                 an own field (LARM_FIELDS)
+/search?q=vpn&field.room=4.12                 a field of LARM_FIELDS
 /search?q=vpn&label=Handbook                  a label (docs/labels.md)
-/search?q=vpn&copies=1                        copies of a page as hits of their own
+/search?q=vpn&copies=1                        copies of a page as separate hits
 /search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&unreachable=no                  without pages that were not reached lately
 /search?q=vpn&format=json                     the fields are in docs/search-api.md
@@ -223,7 +223,7 @@ def search(request: WebRequest) -> WebResponse:
 
 
 def _listed(asked: Asked, results: Results) -> int:
-    """How many pages the hits are of."""
+    """The number of pages to which the hits belong."""
     return (asked.newest and results.total_all) or results.total
 
 
@@ -347,7 +347,7 @@ def suggest(request: WebRequest) -> WebResponse:
 
 
 def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
-    """Frequent queries of others that find something for this reader too."""
+    """Frequent queries of other readers that find something for this reader too."""
     if len(typed.strip()) < SHORTEST_HEAD:
         return []
     found = []

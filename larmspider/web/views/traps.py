@@ -9,7 +9,7 @@ from larmspider.status.crawl_view import Source
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 TRAPS_SECS = 60.0
-"""All is read again after this."""
+"""Seconds after which the traps are read again."""
 
 
 def traps(request: WebRequest) -> WebResponse:

@@ -19,7 +19,7 @@ from larmspider.web.auth import HEADERS
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 VISITS = 20
-"""That are shown, the last ones."""
+"""The last visits that are shown."""
 SEARCH_SECS = 2.0
 """How long a page may search the logs that are not indexed yet."""
 _VERSIONS = "versions.versions"

@@ -20,6 +20,8 @@ from larmspider.errors import (
 )
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.index.schema import FILES
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
 from larmspider.plugins.opensearch import engine
 from larmspider.plugins.opensearch.connection import Address, template
 from larmspider.plugins.opensearch.engine import searcher_of
@@ -133,10 +135,7 @@ def test_no_syntax_of_a_person_reaches_it(node: Node, tmp_path: Path, typed: str
 def test_nothing_is_asked_if_the_rights_cannot_be_read(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: Any) -> None:
-        raise PermissionError("slots.json")
-
-    monkeypatch.setattr(OpenSearchReceiver, "seen_by", fails)
+    monkeypatch.setattr(OpenSearchReceiver, "seen_by", staticmethod(fails))
     with pytest.raises(CrawlDirError, match="access lists cannot be read"):
         searcher(node, tmp_path).seen_by(SECRET).search("vpn")
     assert not node.bodies
@@ -173,6 +172,30 @@ def test_an_error_is_one_line(
         searcher(node, tmp_path).search("vpn")
     assert "\n" not in str(found.value)
     assert PASSWORD not in str(found.value)
+
+
+@pytest.mark.parametrize("answer", [(503, "red"), (403, {"error": {"type": "denied"}}), None])
+def test_the_other_crawls_answer_meanwhile(
+    node: Node, tmp_path: Path, answer: tuple[int, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If OpenSearch is away, refuses, or the access lists of its crawl cannot be read."""
+    if answer is None:
+        monkeypatch.setattr(OpenSearchReceiver, "seen_by", staticmethod(fails))
+    node.found = answer
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(Page("http://wiki/vpn", title="Harbour", text="harbour", mime="text/plain"))
+    own, away = Searcher.open(tmp_path / "index"), searcher(node, tmp_path)
+    both = Searcher.of_collections([("own", own), ("away", away)])
+    for request in ("harbour", SearchRequest("harbour", facets=True), "harbuor"):
+        results = both.search(request)
+        assert [hit.url for hit in results.hits] == ["http://wiki/vpn"]
+        [error] = results.left_out
+        assert "red" in str(error) or "denied" in str(error) or "cannot be read" in str(error)
+    assert both.count() == 1
+
+
+def fails(*_: Any) -> None:
+    raise PermissionError("slots.json")
 
 
 def test_wrong_password_version_and_mapping_are_refused(node: Node, tmp_path: Path) -> None:

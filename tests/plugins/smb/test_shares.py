@@ -272,11 +272,8 @@ def test_no_kill_and_no_restart_costs_or_doubles_a_document(server: Samba, folde
 
 
 def refreshed(server: Samba, crawl: Path) -> int:
-    """The documents that are found after a refresh."""
-    server.crawl(
-        "smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_HOST_MAX_PARKS="0",
-        LARM_BACKOFF_SECS="0.05",
-    )  # fmt: skip
+    """The documents that are found after a refresh, which waits for nothing."""
+    server.crawl("smb://127.0.0.1/many/", crawl, 120, refresh="all", LARM_BACKOFF_SECS="0.05")
     return Searcher.open(crawl / "crawl" / "index").search(SearchRequest("harbour", 1)).total
 
 

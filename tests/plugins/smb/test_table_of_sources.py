@@ -9,22 +9,30 @@ import shutil
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
+from larmspider.server.api.api import BASE
+from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
+from larmspider.web.request import WebRequest
 from larmspider.workdir.restricted import restricted_hosts
+from tests.server.test_app import Console
 from tests.support.access import Person, acl, kernel_reads, reader_of
 from tests.support.servers.samba import GROUPS, PEOPLE, Samba, needs_samba
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.web.serving import TOKEN, Served
 
 pytestmark = [pytest.mark.acceptance, needs_samba]
 
 PERSONS = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
 EACH = 12
+CLOSED = "http://127.0.0.2"
 READ, DENY, EVERYONE = "ALLOWED/0x0/READ", "DENIED/0x0/READ", "S-1-1-0"
 STAFF, HR = (GROUPS[name][0] for name in ("staff", "hr"))
 ON_SHARE = [
@@ -187,14 +195,15 @@ def check(sources: Sources) -> int:
     request = SearchRequest("harbour", 100, facets=True, copies=True, verbatim=True)
     every = sorted(hit.url for hit in whole.search(request).hits)
     assert len(every) == 5 * EACH
-    readers = Readers({"staff": ("127.0.0.2",)})
+    readers = Readers({"staff": ("127.0.0.2",)}, "X-Groups", (ip_network("127.0.0.1"),))
     words = {url: word_of(url) for url in every}
-    shown = 0
+    shown, sees, known = 0, dict[str, tuple[str, set[str]]](), dict[str, frozenset[str]]()
     for name in PERSONS:
         principals = named(name) | reader_of(person(name)) | sources.samba.principals(name)
         groups = groups_of(name) if name in sources.staff else []
         access = readers.access(restricted_hosts([crawl]), groups, principals)
         seen, expected = whole.seen_by(access), sources.opens(name, every)
+        sees[name], known[name] = (",".join([*groups, *principals]), expected), principals
         results = seen.search(request)
         assert {hit.url for hit in results.hits} == expected, name
         assert results.total == results.total_all == seen.count() == len(expected)
@@ -207,13 +216,79 @@ def check(sources: Sources) -> int:
                          seen.completions(head, 100)]  # fmt: skip
             assert url in expected or not any(word in label for label in completed)
         shown += len(expected)
+    over_http(crawl, readers, sees, words)
+    over_api(crawl, {name: expected for name, (_, expected) in sees.items()}, known)
     assert 2 * EACH < shown < len(PERSONS) * len(every)
     return len(PERSONS) * len(every)
 
 
+def over_http(
+    crawl: Path, readers: Readers, sees: dict[str, tuple[str, set[str]]], words: dict[str, str]
+) -> None:
+    """The same for the JSON of the search page, `_search`, facets, copies and suggestions."""
+    guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy"))
+    with pytest.MonkeyPatch.context() as patch, Served(crawl, guard, readers=readers) as site:
+        patch.setattr(WebRequest, "principals", property(lambda self: frozenset(self.groups)))
+        for name, (groups, expected) in sees.items():
+            pages = [
+                site.get(f"/search?q=harbour&copies=1&page={n}&format=json", X_Groups=groups).json
+                for n in range(1, 7)
+            ]
+            assert {hit["url"] for page in pages for hit in page["hits"]} == expected, name
+            assert sum(pages[0]["facets"]["type"].values()) == len(expected)
+            found = site.get("/search/_search?q=harbour&size=100", X_Groups=groups)
+            assert {hit["_source"]["url"] for hit in found.json["hits"]["hits"]} <= expected
+            assert found.json["hits"]["total"]["value"] == len(expected), name
+            for url, word in words.items():
+                copy = site.get(f"/search/copy?u={quote(url)}", X_Groups=groups)
+                assert (copy.status == 200, word in copy.text) == (url in expected,) * 2, (
+                    name,
+                    url,
+                )
+                listed = site.get(f"/search/_search?q={word}", X_Groups=groups)
+                assert bool(listed.json["hits"]["hits"]) == (url in expected), (name, url)
+                suggested = site.get(f"/search/suggest?q={word[:-1]}", X_Groups=groups)
+                assert url in expected or word not in suggested.text
+
+
+def over_api(crawl: Path, sees: dict[str, set[str]], principals: dict[str, frozenset[str]]) -> None:
+    """The same for `/api/v1/search` and `/api/v1/page` with the token of each person, whose names
+    in the sources a table has. The closed host is for no group of this server."""
+    own = {one: {f"group:{one}", f"gid:{n}", f"sid:S-1-22-2-{n}"} for one, (n, _) in GROUPS.items()}
+    groups = set[str]().union(*own.values()) | {"everyone", "authenticated"}
+    same = [sorted(one) for one in own.values()]
+    same += [sorted(principals[name] - groups) for name in PERSONS]
+    within = [
+        f'"group:{one}" = {json.dumps([f"user:{name}" for name in members if name in PERSONS])}'
+        for one, (_, members) in GROUPS.items()
+    ]
+    home = Path(tempfile.mkdtemp(prefix="home-", dir=crawl.parent))
+    (home / "principals.toml").write_text(
+        "\n".join([f"same = {json.dumps(same)}", "[within]", *within])
+    )
+    with Console(home, sessions={}) as console:
+        console.manager.home.write("all", 'seeds = ["http://127.0.0.3/"]\n', new=True)
+        shutil.copytree(crawl, home / "data" / "all", dirs_exist_ok=True)
+        for name, expected in sees.items():
+            console.users.add(name, "reader", "correct horse")
+            token = console.tokens.make(f"of-{name}", "search", user=name)
+            headers = {"Authorization": f"Bearer {token}"}
+            pages = [
+                console.ask(f"{BASE}/search?q=harbour&size=50&page={n}", headers=headers).json
+                for n in (1, 2)
+            ]
+            found = {hit["url"] for page in pages for hit in page["hits"]}
+            assert found == {url for url in expected if not url.startswith(CLOSED)}, name
+            assert pages[0]["total"] == len(found)
+            for url in sorted(set[str]().union(*sees.values())):
+                page = console.ask(f"{BASE}/page?url={quote(url)}", headers=headers)
+                assert page.status == (200 if url in found else 404), (name, url)
+    shutil.rmtree(home)
+
+
 def word_of(url: str) -> str:
     number = int(Path(url).stem)
-    for begin, source in (("smb:", "share"), ("file:", "disk"), ("http://127.0.0.2", "closed")):
+    for begin, source in (("smb:", "share"), ("file:", "disk"), (CLOSED, "closed")):
         if url.startswith(begin):
             return canary(source, number)
     return canary(url.split("/")[3], number)

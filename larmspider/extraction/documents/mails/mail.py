@@ -51,7 +51,7 @@ from larmspider.urls.resolve import resolve
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
 _SAYING_NOTHING = ("application/octet-stream", "text/plain")
-"""Mail programs send any attachment under these."""
+"""Types under which mail programs send any attachment."""
 _FROM = re.compile(
     rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:(?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)?[ \t]+"
     rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*"
@@ -61,7 +61,7 @@ _FROM = re.compile(
     rb"\d:\d\d[^\r\n]*\r?\n(?=(?i:return-path|received|delivered-to|from|to|subject|date"
     rb"|message-id|mime-version|x-[\w-]+|status|content-type|reply-to)[ \t]*:)"
 )
-"""The first line of a mail: behind an empty line; or before the headers of a mail, as some programs
+"""The first line of a mail: after an empty line; or before the headers of a mail, as some programs
 leave the empty line out."""
 _FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
 _UUCP = re.compile(rb"(?:>From [^\r\n]*\r?\n)+")
@@ -106,7 +106,7 @@ MAX_HEAD = 1 << 20
 MAX_HEADER = 20_000
 """Characters of a header, some 500 addresses."""
 MAX_NESTED = 200
-"""Parts in each other; a mail that was forwarded 20 times has 40. Python's parser raises
+"""Nested parts; a mail that was forwarded 20 times has 40. Python's parser raises
 RecursionError at 900, and compares each line with the boundary of each part around it."""
 _PIECE, _SAMPLE = 1 << 20, 1 << 16
 
@@ -131,7 +131,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _beginning(body: bytes) -> bytes:
-    """``body`` without what stands before its head: a byte order mark, empty lines, the size that
+    """``body`` without the parts before its head: a byte order mark, empty lines, the size that
     Apple Mail writes."""
     if b"\n" not in body[:_SAMPLE]:
         body = body.replace(b"\r", b"\n")  # of an old Mac
@@ -420,7 +420,7 @@ class _Message(Message):
     def attach(self, payload: Any) -> None:
         payload.depth, payload.around = self.depth + 1, self
         if payload.depth > MAX_NESTED:
-            why = f"it has more than {MAX_NESTED} parts in each other"
+            why = f"it has more than {MAX_NESTED} nested parts"
             raise Unread(Outcome.TOO_LARGE, why)
         super().attach(payload)
 
@@ -506,8 +506,8 @@ def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it i
 
 
 def _location(part: _Message | None, url: str) -> str:
-    """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
-    the Content-Location of the parts around it; ``url`` if none of them is a URL of the web."""
+    """The URL that links in a part are relative to (RFC 2557 5). This is its Content-Location,
+    which may be relative to the parts around it; ``url`` if no part has a URL of the web."""
     if part is None:
         return url
     if not part.place:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
 _FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
-"""Where a mailing list has added its own text behind base64."""
+"""Where a mailing list has added its own text after base64."""
 _HEAD, _FEW, _LONG = 2_000, 20, 20
 """The first 2,000 bytes may have 1 in 20 outside base64. Words but the last have 20 bytes
 or more."""
@@ -51,7 +51,7 @@ def is_base64(data: bytes) -> bool:
 
 
 def from_base64(data: bytes) -> bytes:
-    """All bytes that can be decoded; other characters between and behind them are skipped."""
+    """All bytes that can be decoded; other characters between and after them are skipped."""
     if footer := _FOOTER.search(data):
         data = data[: data.rfind(b"\n", 0, footer.start() + 1) + 1] or data
     data = data.translate(None, _NO_BASE64)
@@ -63,7 +63,7 @@ def from_base64(data: bytes) -> bytes:
 
 
 def uuencoded(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names and bytes of the files that stand uuencoded in a text."""
+    """Names and bytes of the uuencoded files in a text."""
     for found in _UUENCODED.finditer(text):
         yield found[1].strip(), _from_uu(found[0])
 

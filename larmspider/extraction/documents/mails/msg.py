@@ -75,7 +75,7 @@ class _Tree:
             if tag != name and number in mapi.WANTED and key[1] in mapi.VARIABLE:
                 found.values[number, key[1]] = self.read(path, name)
         data = self.read(path, _PROPERTIES)
-        # 16 bytes each, behind a head of 32, 24 or 8 in which no property can be taken for one
+        # 16 bytes each, after a head of 32, 24 or 8 in which no property can be taken for one
         for at in range(len(data) % _FIXED.size, len(data) - _FIXED.size + 1, _FIXED.size):
             kind, number, _, value = _FIXED.unpack_from(data, at)
             number = self.names.get(number, 0) if number >= mapi.NAMED else number

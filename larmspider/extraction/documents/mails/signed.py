@@ -25,7 +25,7 @@ _ENCRYPTED = tuple(
 """Object identifiers of content types (RFC 5652 5 and 6, RFC 5083)."""
 _SEQUENCE, _OID = 0x30, 0x06
 _CONSTRUCTED = 0x20
-_DEEP = 8  # octet strings in each other
+_DEEP = 8  # nested octet strings
 _ARMOUR = re.compile(rb"\s*(?:-----BEGIN [A-Z0-9 ]{1,40}-----|[A-Za-z0-9+/=\s]{40,100})")
 _LINE = re.compile(rb"-----[A-Z0-9 ]{1,60}-----")
 
@@ -71,7 +71,7 @@ def _content(data: bytes) -> bytes:
     if oid != _SIGNED or kind.tag != _OID:
         raise Unread(Outcome.NO_READER, "it is neither signed nor encrypted")
     fields = _inside(data, _inside(data, signed)[0])
-    about = _inside(data, fields[2])  # behind the version and the algorithms
+    about = _inside(data, fields[2])  # after the version and the algorithms
     if len(about) < 2:
         raise Unread(Outcome.NO_TEXT, "it has a signature alone")
     return b"".join(_octets(data, _inside(data, about[1])[0], _DEEP))
@@ -82,7 +82,7 @@ def _octets(data: bytes, element: _Element, deep: int) -> Iterator[bytes]:
         yield data[element.start : element.end]
         return
     if not deep:
-        raise ValueError("strings lie too deep in each other")
+        raise ValueError("octet strings are nested too deep")
     for inner in _inside(data, element):
         yield from _octets(data, inner, deep - 1)
 

@@ -121,7 +121,7 @@ class _Pairs:
         return int(value)
 
     def sized(self) -> bytes:
-        """Bytes behind their number, filled up to a multiple of four."""
+        """Bytes after their number, filled up to a multiple of four."""
         size = self.number()
         if size > len(self.data) - self.at:
             raise struct.error

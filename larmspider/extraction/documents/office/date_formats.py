@@ -86,7 +86,7 @@ def _moment(value: float, since_1904: bool, digits: int) -> datetime | None:
 
 
 def _fraction_digits(pieces: tuple[Piece, ...]) -> int:
-    """Digits behind the point of seconds."""
+    """Digits after the point of seconds."""
     text = "".join(
         piece.text[0] if piece.kind in ("date", "elapsed", "digit", "other") else "|"
         for piece in pieces

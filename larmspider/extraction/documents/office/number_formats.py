@@ -60,7 +60,7 @@ _MAX_CODE, _MAX_PIECES = 255, 80
 _QUICK = re.compile(r"\|*(?P<number>(?:(?P<comma>#,##)|#*)0(?:\.(?P<decimals>0+))?)\|*%?\|*")
 _UP = 1 + 2**-51
 _SCALE = re.compile(r"(?<=[0#?]),+(?=[^0#?,]*$)")
-"""Commas behind the last digit: the number is shown in thousands."""
+"""Commas after the last digit: the number is shown in thousands."""
 _MAX_DIGITS = 100  # digits of a number, such as 1E+300 in the format 0
 
 

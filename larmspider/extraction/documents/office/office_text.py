@@ -4,7 +4,7 @@
 
 Read are paragraphs of Word, of drawings (slides, diagrams, charts) and of comments, with every
 element that stands for a letter or a break (ECMA-376-1 17.3.3), formulas, and fields that are
-links. A raised number behind a word stands apart (note_numbers.py). A text box, the reading of a
+links. A raised number after a word stands apart (note_numbers.py). A text box, the reading of a
 ruby and a WordArt are blocks apart. The first alternative with text counts (ECMA-376-3). No text
 are deleted words, the old places of moved words, the numbers of notes, authors and dates, codes of
 fields, the numbers that a chart draws, and alternative texts.
@@ -132,7 +132,7 @@ def leave_out_threads(root: Any) -> None:
 
 
 def _is_note(element: Any, text: str, pieces: list[str]) -> bool:
-    """Whether ``text`` is the number of a note, behind a word."""
+    """Whether ``text`` is the number of a note, after a word."""
     return (
         len(text) <= _LONGEST_NOTE
         and _is_raised(element)

@@ -68,7 +68,7 @@ _NOTES = [_TEXT + name for name in ("note", "footnote", "endnote")]
 _APART = dict.fromkeys(
     [*_NOTES, _DRAW + "text-box", *(_DRAW + name for name in _SHAPES)], " "
 ) | dict.fromkeys([OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], "")
-"""Elements that are no text of the paragraph around them, and their replacements there."""
+"""Elements outside the text of the paragraph around them, and their replacements there."""
 _VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
 _XPATH_NAMES = {
     "text": _TEXT[1:-1],
@@ -100,7 +100,13 @@ _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 def read(package: Package, builder: DocumentBuilder) -> None:
     archive, faults = package.archive, list[Unread]()
     manifest = package.name("META-INF/manifest.xml")
-    if manifest and b"encryption-data" in archive.beginning(manifest):
+    try:
+        is_locked = bool(manifest) and b"encryption-data" in archive.beginning(manifest)
+    except Unread as unread:
+        if unread.outcome is not Outcome.DAMAGED:
+            raise
+        is_locked = False
+    if is_locked:
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     if name := package.name("meta.xml"):
         try:
@@ -203,7 +209,7 @@ def _part_note(span: Any) -> None:
 
 
 def _replace(element: Any, text: str) -> None:
-    """Replace an element by ``text``; the text behind the element stays."""
+    """Replace an element by ``text``; the text after the element stays."""
     place = element.makeelement(_TEXT + "span")
     place.text, place.tail, element.tail = text, element.tail, None
     element.getparent().replace(element, place)

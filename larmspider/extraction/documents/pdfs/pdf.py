@@ -1,7 +1,7 @@
 """PDF, by PDFium: text page by page, titles, the targets of links; pdf_objects.py has the rest.
 
 Form feeds separate the pages in the Page's text, so that a hit can name its page. Undrawn text
-follows behind the drawn text of a page and a line end: looks of annotations and form fields, their
+follows the drawn text of a page and a line end: looks of annotations and form fields, their
 contents and values, titles of the outline, names of attached files, each passage once. Embedded
 files are parts. A document that an empty password opens is read. Left out are pictures (the plugin
 ocr), alternative texts of the structure tree, scripts and names of layers.
@@ -32,8 +32,7 @@ _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
-_END_BYTES = 1 << 16
-"""Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); junk may follow."""
+_OBJECT = re.compile(rb"\d obj\b")
 _MAX_LOOKS = 1_000
 """Annotations of a page whose looks are read."""
 _EMPTY = len("\0\0")
@@ -112,9 +111,10 @@ def _read(document: Any, body: bytes, url: str) -> Page:
 
 
 def _is_cut_off(body: bytes) -> bool:
-    if b"startxref" in body[-_END_BYTES:]:
-        return False
-    return b"startxref" not in body.rstrip(b"\0 \t\r\n")[-_END_BYTES:]  # some files are padded
+    """Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); zeros or junk may follow. In a file that
+    was changed, or that is linearized, objects follow an earlier one."""
+    at = body.rfind(b"startxref")
+    return at < 0 or _OBJECT.search(body, at) is not None
 
 
 def _text(text_page: Any, creator: str) -> str:
@@ -142,7 +142,7 @@ def _is_drawn(page: Any, index: int) -> bool:
 
 
 def _with_looks(document: Any, number: int, text: str, creator: str) -> str:
-    """The text of a page, and behind it the text that its annotations draw."""
+    """The text of a page, and after it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)

@@ -1,6 +1,6 @@
 """The text of a page of a PDF: PDFium's, with corrections where PDFium loses words.
 
-    text_of(text_page)        # "word 3", for a raised 3 behind "word"; turned words in one piece
+    text_of(text_page)        # "word 3", for a raised 3 after "word"; turned words in one piece
 
 - Numbers of notes stand apart (note_numbers.py) if their baseline is above the word's baseline.
 - PDFium puts single letters of turned text (sideways headings of a table, stamps) on lines of their
@@ -11,7 +11,7 @@
 - An accent that TeX has drawn over a letter is part of the letter.
 - Arabic by Chromium has the letters of each word from left to right; they are turned round.
 
-Looking at a letter takes 0.5 us. Only numbers behind a word and the first letter of each line are
+Looking at a letter takes 0.5 us. Only numbers after a word and the first letter of each line are
 looked at, and all letters of a page with turned text.
 """
 
@@ -48,9 +48,9 @@ _SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
 _TIGHT, _WORD = re.compile(r"(?i)\bg?roff\b"), re.compile(r"[^\W\d_]{8,}")
 """PDFium takes some gaps of groff, which writes no spaces, for none. Looked at are words of this
 length, which may be two."""
-_SPACE = 0.2  # of the font's size: the least gap between words; letters have at most 0.15
+_SPACE = 0.2  # least gap between words, in font sizes; gaps between letters have at most 0.15
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
-"""Letters behind a letter, except Chinese and similar letters, which are drawn one by one."""
+"""Letters after a letter, except Chinese and similar letters, which are drawn one by one."""
 _ACCENTS = dict(
     zip(
         "´`¨ˆ˜ˇ˚˘˝¯˙",
