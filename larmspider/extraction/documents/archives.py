@@ -83,8 +83,9 @@ class _Xz(io.RawIOBase):
 class ZipReader:
     """The members of a zip file by name, within the limits. Raises Unread.
 
-    Damage costs the members that it hits: a damaged list is replaced (broken_zip.py), and
-    `beginning` gives the bytes before a fault. `end` then raises the fault."""
+    Damage costs the members that it hits: a damaged list is replaced (broken_zip.py), a member that
+    is not where the list says is found by its own head, and `beginning` gives the bytes before a
+    fault. `end` then raises the fault."""
 
     def __init__(self, body: bytes, budget: Budget | None = None) -> None:
         self.budget = Budget(len(body)) if budget is None else budget
@@ -93,21 +94,22 @@ class ZipReader:
         """Whether a member that was read has a size other than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
-        self._damage: Unread | None = None
+        self.damage: Unread | None = None
+        """Why the list or a member could not be read."""
+        self._scanned: zipfile.ZipFile | None = None
         try:
             self._zip = _opened(body)
         except DAMAGES as error:
-            self._damage = Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}")
-            self._zip = self._repaired(body)
+            self.damage = Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}")
+            self._zip = self._scanned = self._repaired(self.damage)
         self.infos = self._zip.infolist()[: MAX_MEMBERS + 1]
         self.names = frozenset(info.filename for info in self.infos)
 
-    def _repaired(self, body: bytes) -> zipfile.ZipFile:
+    def _repaired(self, damage: Unread) -> zipfile.ZipFile:
         try:
-            return zipfile.ZipFile(io.BytesIO(with_list(body)))
+            return zipfile.ZipFile(io.BytesIO(with_list(self._body)))
         except DAMAGES:
-            assert self._damage is not None
-            raise self._damage from None
+            raise damage from None
 
     def beginning(self, name: str) -> bytes:
         """The bytes of a member, or the bytes before its damage. Raises Unread if there are
@@ -117,22 +119,36 @@ class ZipReader:
         except Unread as unread:
             if unread.outcome is not Outcome.DAMAGED or not unread.data:
                 raise
-            self._damage = self._damage or unread
             return unread.data
 
     def end(self) -> None:
-        """Raises Unread if the list of members, or a member whose beginning was read, is
-        damaged."""
-        if self._damage is not None:
-            raise self._damage
+        """Raises Unread if the list of members, or a member that was read, is damaged."""
+        if self.damage is not None:
+            raise self.damage
 
     def read(self, name: str | zipfile.ZipInfo) -> bytes:
         info = self._zip.getinfo(name) if isinstance(name, str) else name
+        try:
+            return self._read(self._zip, info)
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            self.damage = self.damage or unread
+            if unread.data or self._scanned is self._zip:
+                raise
+            if self._scanned is None:  # bytes that were lost or added shift what is behind them
+                self._scanned = self._repaired(unread)
+            found = self._scanned.NameToInfo.get(info.filename)
+            if found is None or found.flag_bits & 1:
+                raise
+        return self._read(self._scanned, found)
+
+    def _read(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         if info.flag_bits & 1:
             raise Unread(Outcome.ENCRYPTED, "needs a password")
         left = self.budget.bytes
         try:
-            with self._zip.open(info) as file:
+            with archive.open(info) as file:
                 data = self.budget.read(file, info.filename)
                 self.lies |= len(data) != info.file_size
                 return data
@@ -145,14 +161,14 @@ class ZipReader:
         except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"{info.filename} cannot be read: {error}") from None
         self.budget.bytes = left
-        data = self._to_its_end(info)
+        data = self._to_its_end(archive, info)
         if zlib.crc32(data) == info.CRC:
             self.lies = True
             return data
         fault.data = max(fault.data, data, key=len)
         raise fault
 
-    def _to_its_end(self, info: zipfile.ZipInfo) -> bytes:
+    def _to_its_end(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         """The bytes of a member whose sizes or checksum are wrong: deflate says where it ends.
         Raises Unread."""
         real = copy(info)
@@ -163,7 +179,7 @@ class ZipReader:
             real.compress_size = real.file_size = info.compress_size
         del real.CRC  # so that zipfile does not compare it
         try:
-            with self._zip.open(real) as file:
+            with archive.open(real) as file:
                 return self.budget.read(file, info.filename)
         except Unread as unread:
             if unread.outcome is Outcome.DAMAGED:
@@ -221,12 +237,13 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     if mime == "application/zip":
         _refuse_pieces(body)
         reader = ZipReader(body, budget)
-        names = ZipNames(reader.infos)
+        damage, names = reader.damage, ZipNames(reader.infos)
         for info in reader.infos:
             name = names.of(info)
             if not name.endswith("/"):
                 yield Member(name, or_why(lambda: reader.read(info)))  # noqa: B023
-        reader.end()
+        if damage is not None:
+            raise damage
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:

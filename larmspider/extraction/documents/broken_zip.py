@@ -57,6 +57,8 @@ def with_list(body: bytes) -> bytes:
         if flags & _STREAMED or _UNKNOWN in found[1:]:
             found = behind.get(begin) or _Sizes(found.crc, _UNKNOWN, _UNKNOWN)
         known = found.packed if found.packed != _UNKNOWN else 0
+        if begin + known < len(body) and not body.startswith(b"PK", begin + known):
+            known = 0  # bytes are missing, or there are too many
         following = body.find(b"PK\3\4", begin + known)
         end = following if following >= 0 else len(body)
         packed = min(found.packed, end - begin)

@@ -32,8 +32,7 @@ _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
-_END_BYTES = 1 << 16
-"""Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); junk may follow."""
+_OBJECT = re.compile(rb"\d obj\b")
 _MAX_LOOKS = 1_000
 """Annotations of a page whose looks are read."""
 _EMPTY = len("\0\0")
@@ -112,9 +111,10 @@ def _read(document: Any, body: bytes, url: str) -> Page:
 
 
 def _is_cut_off(body: bytes) -> bool:
-    if b"startxref" in body[-_END_BYTES:]:
-        return False
-    return b"startxref" not in body.rstrip(b"\0 \t\r\n")[-_END_BYTES:]  # some files are padded
+    """Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); zeros or junk may follow. In a file that
+    was changed, or that is linearized, objects follow an earlier one."""
+    at = body.rfind(b"startxref")
+    return at < 0 or _OBJECT.search(body, at) is not None
 
 
 def _text(text_page: Any, creator: str) -> str:
