@@ -23,8 +23,8 @@ from typing import IO
 
 _SOCKET_NAME = 100
 """Bytes; sockaddr_un of Linux has 108, of others 104."""
-_LOOK_SECS = 0.005
-"""Far longer than is_locked() has a lock."""
+_LOOK_SECS = (0.005, 0.02, 0.05)
+"""Pauses before a lock is tried again. is_locked() has it for less, but on a busy machine."""
 _MOST_FILES = 1 << 20
 """More than any crawl needs; some systems refuse more, or mean no limit at all by it."""
 
@@ -39,11 +39,12 @@ def lock(path: Path) -> IO[str]:
     """
     file = path.open("a")
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # perhaps by is_locked() of another process
-            time.sleep(_LOOK_SECS)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for pause in _LOOK_SECS:
+            with suppress(BlockingIOError):  # perhaps by is_locked() of another process
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return file
+            time.sleep(pause)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
         file.close()
         raise
@@ -220,6 +221,12 @@ def how_to_make_room(text: str) -> str:
     if os.strerror(errno.ENOSPC) in text or os.strerror(errno.EDQUOT) in text:
         return "make room"
     return "raise the limit (ulimit -f)" if os.strerror(errno.EFBIG) in text else ""
+
+
+def again_with_room(text: str) -> str:
+    """The advice for a command that a refused write ended before it began; "" for other errors."""
+    room = how_to_make_room(text)
+    return f"{room}, and run the same command again" if room else ""
 
 
 _CAUSES = frozenset({errno.EFBIG, errno.EDQUOT, errno.ENOSPC, errno.EROFS})

@@ -19,6 +19,7 @@ from larmspider.frontier.storage.backend import BackendError
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.version import create_index
+from larmspider.workdir.directory import write_manifest
 
 
 @pytest.mark.parametrize(
@@ -67,18 +68,26 @@ def test_a_file_that_a_limit_cuts_is_called_too_large(tmp_path: Path) -> None:
     files.close()
 
 
-@pytest.mark.parametrize("open_it", [AnchorTable, lambda path: create_index(path, "english")])
-def test_an_index_without_room_asks_for_room_and_no_repair(
-    tmp_path: Path, open_it: Callable[[Path], object]
+@pytest.mark.parametrize(
+    ("open_it", "limit"),
+    [
+        (AnchorTable, 200),
+        (lambda path: create_index(path, "english"), 200),
+        (LmdbFiles, 200),
+        (LmdbFiles, 9_000),  # the file is made, and holds no table
+        (lambda path: write_manifest(path, {"seeds": ["x" * 300]}), 200),
+    ],
+)
+def test_a_directory_without_room_asks_for_room_and_no_repair(
+    tmp_path: Path, open_it: Callable[[Path], object], limit: int
 ) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
-        with pytest.raises(CrawlDirError) as met:
+        with pytest.raises((CrawlDirError, BackendError)) as met:
             open_it(tmp_path / "index")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "cannot be opened: " in str(met.value)
     assert "File too large" in str(met.value)
     assert "; raise the limit (ulimit -f), and run the same command again" in str(met.value)
     assert "verify" not in str(met.value)

@@ -83,8 +83,11 @@ def refuse_other_format(known: bytes | None, where: str) -> None:
 def refuse_lost_format(run: Run, prefix: str, known: bytes | None, where: str) -> None:
     """Raise Lost for a crawl in Redis whose format is gone, and with it the number of its
     partitions. ``known``: its format."""
+    if known is not None:
+        return
     keys = Keys(prefix, 1)
-    if known is None and run([("EXISTS", keys.crawl("id"))]) != [0]:
+    # again, and after the id: another worker may just have begun the crawl, the format first
+    if run([("EXISTS", keys.crawl("id")), ("GET", keys.crawl("format"))]) == [1, None]:
         raise lost(where, f"the key {keys.crawl('format').decode()}")
 
 
@@ -391,8 +394,11 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
     has_crawl = known and local.files.get(b"serial", local.files.meta) is not None
-    if committer.link.run([("EXISTS", keys.crawl("id"))]) == [0] and (
-        holder := path if has_crawl else _holder_beside(path)
+    is_begun: Command = ("EXISTS", keys.crawl("id"))
+    if (
+        committer.link.run([is_begun]) == [0]
+        and (holder := path if has_crawl else _holder_beside(path))
+        and committer.link.run([is_begun]) == [0]  # else another worker has just begun the crawl
     ):
         raise CrawlDirError(
             f"Redis at {name} has no crawl, {holder} holds one: {REBUILD}; or name another LARM_DIR"

@@ -669,7 +669,10 @@ class SharedOverrides:
     def _keep(self, name: str, value: Callable[[], str]) -> bool:
         try:
             with self._writing:
-                self._client.hset(self._key, name, value())
+                kept = value().encode()
+                self._client.hset(self._key, name, kept)
+                # an order of another worker that follows at once differs from this one
+                self._seen[name.encode()] = kept
         except UNREACHABLE:
             return False
         return True
@@ -691,7 +694,7 @@ class SharedOverrides:
     def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
         """``own``, replaced by the overrides in Redis; without ``all_of_them`` only by the
         overrides that changed since the last read(). Raises what UNREACHABLE lists, and Lost."""
-        with sound(self._client, name_of(self._client), [self._key]):
+        with self._writing, sound(self._client, name_of(self._client), [self._key]):
             known, self._seen = self._seen, self._client.hgetall(self._key)
             found = {
                 name.decode(): value

@@ -179,9 +179,10 @@ def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
             for key, page in kept.undecided.items()
             if key not in waiting and page.is_listed(jumps.now_for(page.since, now))
         }
-        oldest = min((page.since for page in undecided.values()), default=now)
+        times = {page.since for page in undecided.values()}
+        longest = max((jumps.now_for(since, now) - since for since in times), default=0.0)
         for key, page in undecided.items():
-            waiting[key] = _explained(page, now - oldest)
+            waiting[key] = _explained(page, longest)
         for name in (host, SCOPE):
             for key in listed_as(name, host, waiting):
                 found.setdefault(name, []).append(Row(host, key, waiting[key]))

@@ -27,6 +27,7 @@ from larmspider.urls.media_types import (
     NO_TYPES,
     ODF,
     OOXML,
+    TAGGED,
     WRAPPED,
     is_closed,
     module_of,
@@ -139,6 +140,7 @@ _CMS_BEGINS = re.compile(
     re.DOTALL,
 )
 """Signed or encrypted data (RFC 5652)."""
+_CONTENT_LINES = re.compile(rb"BEGIN:(VCALENDAR|VCARD)[ \t]*\r?\n", re.IGNORECASE)
 _RTF = re.compile(rb"\{\s*\\rtf\d?(?![a-z])")
 
 _PDF_AT = re.compile(rb"%PDF-\d\.\d")
@@ -181,6 +183,8 @@ _MAIL = re.compile(
 _HEADERS = re.compile(rb"(?:[!-9;-~]{1,100}[ \t]*:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*)+")
 _MIME_VERSION = re.compile(rb"^MIME-Version[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _MBOX = re.compile(rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [^\n]{10,60}\r?\n[!-9;-~]+:")
+_JSON = re.compile(rb'[\xef\xbb\xbf\s]*+(?:\[\s*+){0,9}\{\s*+"(?:[^"\\\n]|\\.){0,200}+"\s*+:')
+"""The first member of an object, where no name says what the text is."""
 _UUENCODED = re.compile(rb"begin [0-7]{3,4} [^\r\n]{1,255}\r?\n[!-M][ -`]{4,80}\r?\n")
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
@@ -258,7 +262,8 @@ def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:
     if kind in (XML, XHTML):
         return _markup(mime, found, name, said=said)
     if not reader_of(kind) or kind == _CMS:  # a picture, a program, a signature
-        return mime if said and not reader_of(mime) else kind
+        is_better = kind in TAGGED and mime not in TAGGED
+        return mime if said and not reader_of(mime) and not is_better else kind
     return kind
 
 
@@ -343,15 +348,17 @@ def _text(name: str, body: bytes) -> str:
         return named
     if _MBOX.match(body, 0, _MAIL_HEAD_BYTES):
         return MBOX
+    if not named and _JSON.match(body, 0, _HEAD_BYTES):
+        return "application/json"
     is_mail = _MAIL.match(body, 0, _MAIL_HEAD_BYTES) or _UUENCODED.match(body)
     return MAIL if is_mail else "text/plain"
 
 
 def _is_padded_text(head: bytes, tail: bytes) -> bool:
     """Whether a text has stretches of zeros: a log that was emptied while it was written, that a
-    full disk cut off, or that lost its last lines with the power."""
+    full disk cut off, or that lost its last lines with the power. One end may be zeros alone."""
     head, tail = head.strip(b"\0"), tail.strip(b"\0")
-    if len(tail) < _WORDS or len(head) < _WORDS:
+    if (tail and len(tail) < _WORDS) or (head and len(head) < _WORDS) or not (head or tail):
         return False
     return all(
         not end.translate(None, _TEXT_BYTES) and _is_utf_8(end)
@@ -381,6 +388,8 @@ def _plain(name: str, body: bytes) -> str:
     """The type of a text that is declared as text/plain."""
     named = type_by_name(name)
     is_named = named in PLAIN_NAMES and (named != XML or _begins_as_xml(body))
+    if not named and _JSON.match(body, 0, _HEAD_BYTES):
+        return "application/json"
     return named if is_named else "text/plain"
 
 
@@ -466,6 +475,8 @@ def _found(body: bytes, look: Look) -> _Found:
         return _in_container(body, look) if _is_zip_behind_junk(body) else found
     if _RTF.match(body, at):
         return _Found("application/rtf")
+    if lines := _CONTENT_LINES.match(body, at):
+        return _Found("text/calendar" if lines[1].upper() == b"VCALENDAR" else "text/vcard")
     if _CMS_BEGINS.match(body):
         return _Found(_CMS)
     if _BZIP2.match(body):
@@ -528,8 +539,11 @@ def _is_mime(body: bytes, at: int) -> bool:
 
 
 _ROOTS = {"html": XHTML, "svg": "image/svg+xml"}
-_FEEDS = frozenset(("rss", "feed", "RDF", "urlset", "sitemapindex", "opml"))
-"""Root elements of feeds and sitemaps, under any type or name."""
+_SURE_ROOTS = frozenset(
+    ("rss", "feed", "RDF", "urlset", "sitemapindex", "opml", "Workbook", "wordDocument")
+)
+"""Root elements of feeds, sitemaps, and of what Excel and Word save as XML, under any type or name.
+As HTML a workbook has no text: its styles hide the rest."""
 _ODF_NAMESPACE = b"urn:oasis:names:tc:opendocument"
 _NAMESPACES = {
     "feed": b"http://www.w3.org/2005/Atom",
@@ -545,7 +559,7 @@ def _in_markup(body: bytes) -> _Found:
         kind = _FLAT.search(attributes)
         return _Found(FLAT_ODF.format(kind=kind[1].decode() if kind else "text"))
     if is_declared:
-        return _Found(_ROOTS.get(name, XML), name in _FEEDS)
+        return _Found(_ROOTS.get(name, XML), name in _SURE_ROOTS)
     if name == "rss" or _NAMESPACES.get(name, b">") in attributes:
         return _Found(_ROOTS.get(name, XML))
     return _NOTHING

@@ -24,6 +24,7 @@ Nothing here is asynchronous or knows the network; the clock is passed in. One t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Self
 
 from larmspider.frontier import dispatch
@@ -67,6 +68,8 @@ LOOK_AGAIN_SECS = 2.0
 has moved by then."""
 LATE_SECS = 1.0
 """A request reaches its host within this time of its turn."""
+SOURCE_PARK_SECS = 60.0
+"""The longest park of files, or of a share's server, in a refresh that ends: 3 minutes in all."""
 
 
 class Frontier(FrontierState):
@@ -237,6 +240,7 @@ class Frontier(FrontierState):
             lease = dispatch.lease(self, host, now)
             schedule(self, host)
             if host.group is not before:
+                left -= 1
                 continue
             if lease is not None:
                 return lease
@@ -587,6 +591,7 @@ class Frontier(FrontierState):
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
         is_visit = lease.entry is not None and lease.entry.visit is not None
+        record.lacks_share |= what.of_share and is_visit
         blames_host = what.blames_host and not (what.of_share and is_visit)
         meaning = Blame.HOST
         for blame in self.parts.blame if blames_host else ():
@@ -601,7 +606,16 @@ class Frontier(FrontierState):
                 record, now, seconds, kind, retry_after, snooze=snooze, in_doubt=in_doubt
             )
             self._stays_silent(record, now)
+            if record.is_source and not self.parts.visitor.waits_for_silent:
+                self._park_briefly(record, now)
         self.hosts.touch(lease.host)
+
+    @staticmethod
+    def _park_briefly(record: HostRecord, now: float) -> None:
+        """A refresh that ends does not wait an hour for a share that is away. It tries the host of
+        the share again, because another share of it may be there."""
+        if record.state is HostState.PARKED and record.until < inf:
+            record.until = min(record.until, now + SOURCE_PARK_SECS)
 
     def _reopen_budget(self, host: Host) -> None:
         """A URL that was leased was not stored: a budget that looked spent may not be."""

@@ -93,6 +93,8 @@ class HostRecord(_KeptHost):
     on_probation: bool = False
     """The host was parked when the run before ended: the first request shows whether it answers,
     and nothing else is fetched meanwhile. Not kept."""
+    lacks_share: bool = False
+    """A visit of this run has found that a share or folder of it is away. Not kept."""
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""
@@ -119,8 +121,12 @@ class HostRecord(_KeptHost):
     def is_silent(self) -> bool:
         """Whether the host is parked because it does not answer. Never true of files: one folder
         may be on a file server that is down, and others not."""
-        parked = self.state is HostState.PARKED and self.parks > 0
-        return parked and self.silent_since > 0 and self.host != FILES
+        return self.is_away and self.host != FILES
+
+    @property
+    def is_away(self) -> bool:
+        """As `is_silent`, of files too."""
+        return self.state is HostState.PARKED and self.parks > 0 and self.silent_since > 0
 
     @property
     def is_source(self) -> bool:

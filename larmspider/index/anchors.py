@@ -47,7 +47,7 @@ from typing import Any, NamedTuple, TypeAlias
 import lmdb
 
 from larmspider.errors import MEND, CrawlDirError
-from larmspider.files import how_to_make_room, in_words, make_folder, sync_folder
+from larmspider.files import again_with_room, in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
@@ -118,8 +118,7 @@ class AnchorTable:
             }
         except lmdb.Error as error:
             why = in_words(error, directory)
-            room = how_to_make_room(why)
-            mend = f"{room}, and run the same command again" if room else MEND
+            mend = again_with_room(why) or MEND
             raise CrawlDirError(
                 f"{directory}: the anchor table cannot be opened: {why}; {mend}"
             ) from error

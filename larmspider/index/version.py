@@ -19,7 +19,7 @@ import tantivy
 
 from larmspider import program
 from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
-from larmspider.files import how_to_make_room, in_words, make_folder, replace_file, why_no_lock
+from larmspider.files import again_with_room, in_words, make_folder, replace_file, why_no_lock
 from larmspider.index.schema import INDEX_FORMAT, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
@@ -121,8 +121,8 @@ def _unopened(directory: Path, error: Exception) -> CrawlDirError:
             f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
             " on a copy that can be written"
         )
-    if room := how_to_make_room(why := in_words(error, directory)):
-        return CrawlDirError(f"{what}: {why}; {room}, and run the same command again")
+    if room := again_with_room(why := in_words(error, directory)):
+        return CrawlDirError(f"{what}: {why}; {room}")
     why, _, _ = str(error).partition(" Content: ")  # Tantivy's text has all of meta.json there
     return CrawlDirError(f"{what}: {why}; {REBUILDS}")
 

@@ -73,6 +73,11 @@ BODY_DIGEST = 20
 _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
 _LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2", "adfs", "cas"})
 """Names in the paths of logins, without hyphens."""
+_ERRORS = frozenset(
+    {"error", "errors", "errorpage", "error404", "404", "notfound", "pagenotfound", "filenotfound"}
+    | {"pagenotfounderror", "fehler", "fehlerseite"}
+)
+"""Last names in the paths of error pages, without hyphens and extension."""
 _WORDS = frozenset(map(str, Observation))
 NAMED = 3
 """The end of a run names at most 3 pages that left, and 3 that came."""
@@ -204,10 +209,23 @@ class RevisitsMiddleware(WithScheduler):
                         self._count(judged)
                     if isinstance(judged, Removed):
                         self._name(stats.REFRESH_LEFT, judged.url, judged.reason)
+                    if lease.host.record.is_source and isinstance(judged, Page | Removed):
+                        await self._unlisted(judge, judged)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
                     yield link_request(self.crawler.spider, judge.leads_to, item)
+
+    async def _unlisted(self, judge: _Judge, folder: Page | Removed) -> None:
+        """Make the files due that a changed folder, or one that has left, names no more. The index
+        does not count the links to files, because it has no link texts of files."""
+        assert self.scheduler is not None
+        if isinstance(folder, Removed):
+            judge.stored = await self._stored(judge.visit, judge.response, ())
+        if judge.stored is not None:
+            now = {link.exact for link in folder.links} if isinstance(folder, Page) else set()
+            names = {link.exact for link in judge.stored.links if link.exact} - now
+            self.scheduler.frontier.unlinked(sorted(names))
 
     async def _stored(
         self, visit: FetchRecord, response: Response, changing: Collection[bytes]
@@ -467,6 +485,8 @@ class _Judge:
             return not _is_login(here)
         if len(here) < 2 or unquote(here) not in unquote(unquote(there.query)):
             return False
+        if _is_error(there.path):  # /error?aspxerrorpath=/a: made-up URLs show whether it is one
+            return False
         record = self.refresh.record_of(link.exact or link.url)
         return record is None or record.state is not UrlState.STORED
 
@@ -528,10 +548,18 @@ def _is_outside(page: Page) -> bool:
 
 def _is_login(path: str) -> bool:
     """Whether a path names a login, as ``/users/sign_in``, ``/sso/start`` and ``/anmelden`` do."""
-    if is_login_path(path):
-        return True
+    return is_login_path(path) or not _LOGINS.isdisjoint(_names_in(path))
+
+
+def _is_error(path: str) -> bool:
+    """Whether a path names an error page, as ``/error`` and ``/NotFound.aspx`` do."""
+    return _names_in(path)[-1] in _ERRORS
+
+
+def _names_in(path: str) -> list[str]:
+    """The parts of a path without extensions, hyphens and underscores."""
     names = (part.partition(".")[0] for part in path.lower().split("/"))
-    return any(name.replace("-", "").replace("_", "") in _LOGINS for name in names)
+    return [name.replace("-", "").replace("_", "") for name in names]
 
 
 def _was_hidden(visit: FetchRecord) -> bool:

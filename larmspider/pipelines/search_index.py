@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_right
 from collections.abc import (
     Callable,
     Collection,
@@ -23,6 +24,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from functools import partial
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -30,7 +32,7 @@ import msgpack
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
-from larmspider import options, signals, stats
+from larmspider import options, program, signals, stats
 from larmspider.access.renewal import Renewed
 from larmspider.access.rights import Document, Problems
 from larmspider.access.sent import META
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_REMEMBERED = 10_000  # pages: 2 MB of memory, 8 minutes of a crawl with 20 pages a second
 _PROGRESS_SECS = 5.0
 PASS_SECS = 60.0
 """The rights of servers are renewed beside the crawl. The first fetch waits for that as long as
@@ -321,6 +324,7 @@ class SearchIndexPipeline(Store):
             self._up_to_date = True  # until the next write()
             with self._failure_kept():
                 await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
+            self._tell_unlinked(writer)  # this run visits them
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:
@@ -409,6 +413,13 @@ class SearchIndexPipeline(Store):
         finish(self.directory)
         exists, _, number = position.partition(b" ")
         self._in_doubt = self._ahead.recover(int(number or 0))
+        if self._ahead.oldest > int(number or 0):
+            logger.warning(
+                "The crawl goes back further than the search index in %s remembers, which may have"
+                " pages that are not stored: `%s verify --repair` takes them out",
+                self.directory,
+                program.NAME,
+            )
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back, or {REBUILDS}"
@@ -423,11 +434,14 @@ class SearchIndexPipeline(Store):
             with self._failure_kept():
                 await asyncio.to_thread(writer.checkpoint, self._must_end)
                 await asyncio.to_thread(self._write_marks)
-            # by now close_spider() may have taken the writer away
-            names, writer.anchors.unlinked = writer.anchors.unlinked, []
-            if names:
-                self._unlinked(names)
+            self._tell_unlinked(writer)
         self.flush()
+
+    def _tell_unlinked(self, writer: IndexWriter) -> None:
+        # the writer is an argument, because close_spider() may have taken it away by now
+        names, writer.anchors.unlinked = writer.anchors.unlinked, []
+        if names:
+            self._unlinked(names)
 
     def _ask_unreached(self) -> None:
         """Ask which hosts do not answer, and which hosts' pages belong to another worker now."""
@@ -488,25 +502,35 @@ class SearchIndexPipeline(Store):
 
 
 class _Ahead:
-    """A file that names the pages that the index was given since the last checkpoint but one, each
-    with its number. After a crash the index may have these pages although the crawl does not."""
+    """A file that names the pages that the index was given since the last checkpoint but one, and
+    at least the last _REMEMBERED pages, each with its number. After a crash the index may have
+    these pages although the crawl does not; so after a Redis that came back without its last
+    commits. The first entry has no name: the number of the last page that is left out."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = self._checkpoint = self._written = 0
-        self._names: list[tuple[int, str]] = []
+        self._names = [(0, "")]
+
+    @property
+    def oldest(self) -> int:
+        """The oldest checkpoint that the crawl can go back to."""
+        return self._names[0][0]
 
     def recover(self, number: int) -> list[str]:
         """Recover the pages after ``number``, a checkpoint()."""
         self._number = self._checkpoint = self._written = number
-        self._names = []
+        self._names = [(number, "")]
         try:
             found = msgpack.unpackb(self._path.read_bytes())
         except (OSError, ValueError):  # none, or of a machine that crashed
             return []
-        self._names = [(at, name) for at, name in found if at > number]
-        self._number = max([number, *(at for at, _ in self._names)])
-        return list(dict.fromkeys(name for _, name in self._names))
+        if found and not found[0][1]:
+            self._names = []
+        self._names += [(at, name) for at, name in found]
+        in_doubt = [(at, name) for at, name in self._names if at > number and name]
+        self._number = max([number, *(at for at, _ in in_doubt)])
+        return list(dict.fromkeys(name for _, name in in_doubt))
 
     def add(self, name: str) -> None:
         self._names.append((self._number + 1, name))
@@ -514,7 +538,10 @@ class _Ahead:
 
     def checkpoint(self) -> int:
         """The number of the last page; the checkpoint before this one was committed."""
-        self._names = [one for one in self._names if one[0] > self._checkpoint]
+        since = bisect_right(self._names, self._checkpoint, key=itemgetter(0))
+        first = min(since, len(self._names) - _REMEMBERED)
+        if first > 1:
+            self._names = [(self._names[first - 1][0], ""), *self._names[first:]]
         self._checkpoint = self._number
         return self._number
 

@@ -73,7 +73,7 @@ def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     if refresh.mode == DUE:
         next_time = time.localtime(refresh.next_visit(frontier.clock()))
         found[stats.REFRESH_NEXT] = time.strftime("%d %b %H:%M", next_time)
-    silent = [name for name, host in frontier.hosts.items() if host.record.is_silent]
+    silent = [name for name, host in frontier.hosts.items() if host.record.is_away]
     waiting = {
         name: number
         for name, host in frontier.hosts.items()
@@ -88,6 +88,8 @@ def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     if silent:
         verb = "does" if len(silent) == 1 else "do"
         parts.append(f"{_some(silent)} {verb} not answer")
+    if lacking := [name for name, host in frontier.hosts.items() if host.record.lacks_share]:
+        parts.append(f"a share or folder of {_some(lacking)} is away")
     return found | ({stats.REFRESH_WAITS: "; ".join(parts)} if parts else {})
 
 

@@ -117,6 +117,7 @@ class TotalsExtension:
     def __init__(self, crawler: Crawler, directory: Path) -> None:
         self.crawler, self.directory = crawler, directory
         self.before = Totals()  # of earlier runs
+        self._opened = False  # else the directory may not be this crawl's
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -128,6 +129,7 @@ class TotalsExtension:
         return extension
 
     def spider_opened(self) -> None:
+        self._opened = True
         found = Totals.read(self.directory)
         self.before = replace(found, paused=False)
         if found.paused:  # as a run left it that was killed
@@ -149,6 +151,8 @@ class TotalsExtension:
     async def write(self) -> None:
         """Write the file. A full disk gives only a warning here, because no data is lost; the
         stores end the crawl."""
+        if not self._opened:
+            return
         try:
             await asyncio.to_thread(self._write, self.now())
         except (OSError, CrawlDirError) as error:

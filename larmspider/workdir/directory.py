@@ -29,7 +29,7 @@ from larmspider import options, program
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.checksums import SEAL, kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import is_locked, lock, make_folder, replace_file
+from larmspider.files import again_with_room, is_locked, lock, make_folder, replace_file
 from larmspider.formatting import counted
 from larmspider.workdir import left
 from larmspider.workdir.frames import open_stored
@@ -384,7 +384,9 @@ def _replace(target: Path, content: bytes, draft: Path) -> None:
         make_folder(target.parent)
         replace_file(target, content, draft=draft)
     except OSError as error:
-        raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
+        why = error.strerror or str(error)
+        room = again_with_room(why)
+        raise CrawlDirError(f"{target} cannot be written: {why}{room and f'; {room}'}") from None
 
 
 def _is_page(line: bytes) -> bool:

@@ -20,7 +20,7 @@ from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
 from tests.cluster.test_loading import BLOCKS, everything_of
 from tests.support.frontier.conformance import OK, entries
-from tests.support.frontier.redis_store import RedisStore
+from tests.support.frontier.redis_store import RedisStore, WatchedLink
 
 
 @pytest.fixture
@@ -136,6 +136,23 @@ def test_a_crawl_without_a_format_is_refused(store):
     store.client.delete(store.keys.crawl("format"))
     with pytest.raises(Lost, match=r"the key .*:\{crawl\}:format.* --rebuild"):
         partitions_of(store.link(), store.keys.prefix, 0)
+
+
+@pytest.mark.parametrize("moment", range(1, 12))
+def test_another_worker_may_begin_the_crawl_at_any_moment_of_a_start(store, moment):
+    """Keys and directories that were not there a moment ago are not lost ones."""
+
+    def begin():
+        other = store.join("w2", BLOCKS)
+        other.add(entries("1", host="wiki"))
+        other.checkpoint({})
+
+    link = store.link(WatchedLink)
+    link.moment, link.happens = moment, begin
+    partitions_of(link, store.keys.prefix, 0)
+    store.join("w1", link=link).checkpoint({})
+    assert link.sent >= moment
+    assert partitions_of(link, store.keys.prefix, 0) == len(BLOCKS)
 
 
 @pytest.mark.parametrize("lost", ["workers", "dead", "blocks", "pulse", "token", "idle", "commits"])

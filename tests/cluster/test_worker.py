@@ -316,6 +316,23 @@ def test_only_what_has_changed_in_redis_is_taken_up_later(server):
     assert (read.factor, read.copy().hosts) == (5.0, {"b:80": HostOverride(delay=1.0)})
 
 
+def test_a_pause_that_another_worker_takes_back_at_once_does_not_stay(server):
+    """Again and again: the value in Redis is the one that was read before this worker's pause."""
+    orders, others = (SharedOverrides(server.client(), KEYS) for _ in range(2))
+    own = Overrides(1.0, {"a:80": HostOverride()})
+    for _ in range(3):
+        own.hosts["a:80"].paused = True
+        assert orders.keep_host("a:80", own.of("a:80"))
+        assert others.keep_host("a:80", HostOverride())
+        own = orders.read(own, all_of_them=False)
+        assert own.copy() == Overrides()
+        own.hosts["a:80"] = HostOverride()
+    own.factor = 3.0
+    assert orders.keep_factor(3.0)
+    assert others.keep_factor(1.0)
+    assert orders.read(own, all_of_them=False).factor == 1.0
+
+
 def test_the_later_of_two_orders_in_two_threads_stays(server):
     """The one that was given first may be written last, and is written as it is by then."""
     orders, override = SharedOverrides(server.client(), KEYS), HostOverride(paused=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from larmspider.commands.deletes import REASONS, _show
@@ -26,8 +27,11 @@ from larmspider.control.deletes import (
 from larmspider.errors import ConfigError
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
+from larmspider.learned.clock import ClockJumps
 from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.notes import SCOPE, WHOLE_HOST, HostDeletes, Waiting, note_of
+from larmspider.learned.revisits.budget import RunNote
+from larmspider.learned.revisits.revisiting import NOTE
 
 
 class Frontier:
@@ -112,6 +116,20 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
         "http://h/l": "not decided for up to 8 days: a login form never removes a page by itself",
         "http://h/m": "not decided for up to 8 days: only 0 of 6 pages are there",
     }
+
+
+def test_a_night_with_a_clock_a_year_back_is_no_year_on_the_list() -> None:
+    """The page was first missed in that night, eight days ago."""
+    frontier, wrong, now = Frontier(), 1.8e9 - 366 * 86_400, 1.8e9 + 8 * 86_400
+    jumps = ClockJumps(jumps=[(wrong + 60, 1.8e9 + 86_400, 366 * 86_400.0)])
+    frontier.notes = {
+        note_of("a:80"): HostDeletes(
+            undecided={b"l" * 16: Waiting("http://h/l", "login", "", wrong, "")}
+        ).pack(),
+        NOTE: msgspec.msgpack.encode(RunNote(jumps=jumps)),
+    }
+    (row,) = waiting_lists(frontier, now)["a:80"]
+    assert row.page.why.startswith("not decided for up to 8 days: ")
 
 
 def test_an_approval_is_void_if_other_things_are_seen_of_the_same_pages(tmp_path: Path) -> None:

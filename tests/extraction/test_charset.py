@@ -151,6 +151,9 @@ GREEK = "Καλημέρα κόσμε, \u201cΆγιος\u201d"
         (JAPANESE * 5, "shift_jis", "euc-jp"),
         ("A page", "utf-16-le", "utf-8"),
         ("A page: Köln", "utf-16-be", "iso-8859-1"),
+        (RUSSIAN, "utf-16-le", "utf-8"),
+        (GREEK, "utf-16-be", "iso-8859-7"),
+        (JAPANESE + "\n", "utf-16-le", "shift_jis"),
     ],
 )
 @pytest.mark.parametrize("is_header", [True, False], ids=["header", "meta"])

@@ -180,6 +180,24 @@ def test_what_changes_from_fetch_to_fetch_is_learned_and_all_else_is_news() -> N
     assert seen == 100
 
 
+@pytest.mark.parametrize("title", ["({}) {}", "{} {}", "{1} ({0})", "{1} - {0}"])
+def test_a_counter_at_an_edge_of_the_title_is_learned_for_all_pages(title: str) -> None:
+    """Where the words beside it are the page's own: its name, and the beginning of its text."""
+    chance, volatile = random.Random(3), Volatile()
+
+    def fetch(name: str, count: int) -> Page:
+        words = " ".join(random.Random(name).choices(LONG.split(), k=80))
+        markup = f"<title>{title.format(count, name)}</title><p>{name} has 17 {words}"
+        return extract(markup.encode(), f"http://h/{name}", None)
+
+    for name in ("alpha", "beta", "gamma"):
+        volatile.learn(fetch(name, chance.randrange(99)), fetch(name, chance.randrange(100, 200)))
+    stored, later = fetch("delta", 5), fetch("delta", 7)
+    assert same_page(stored, later, volatile)
+    later.text = later.text.replace("17", "18")
+    assert not same_page(stored, later, volatile)
+
+
 def test_a_signature_is_the_fingerprint_while_nothing_is_volatile() -> None:
     """The first visits can then be compared."""
     assert signature(page(LONG)) == fingerprint(page(LONG)) == signature(page(LONG), Volatile())

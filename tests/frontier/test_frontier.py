@@ -772,6 +772,20 @@ def test_a_host_that_was_silent_yesterday_is_asked_once_and_holds_up_no_night(mo
     assert world.record().silent_since == 0.0
 
 
+@pytest.mark.parametrize("mode", ["due", "all"])
+def test_a_share_that_is_away_holds_up_no_night_for_an_hour(mode):
+    """It is tried again, for another share may be there."""
+    world = World(limits=replace(EXACT, park=600.0, max_parks=3))
+    world.add(*(f"file:///srv/{number}" for number in range(12)), "http://b/1")
+    world.crawl()
+    for _ in range(2):
+        seconds, asked = nightly(world, mode, {"b:80": 0.1}.get)
+        assert asked["file://"] == 8
+        assert seconds < 400
+    seconds, asked = nightly(world, mode, lambda name: 0.1)
+    assert asked["file://"] >= 12
+
+
 def test_a_first_crawl_waits_for_hosts_that_do_not_answer():
     world = World()
     world.add("http://a/1", "http://b/1")

@@ -521,6 +521,17 @@ def test_redirects_of_all_pages_to_a_login_are_told_after_five(target: str) -> N
         assert sum(path.startswith("p") for path in world.asked) <= 6
 
 
+@pytest.mark.parametrize("leads_to_error", [True, False])
+def test_a_redirect_to_an_error_page_with_the_url_is_no_login(leads_to_error: bool) -> None:
+    """As ASP.NET has them, where made-up URLs lead there, too. Else the target is not known."""
+    world = World()
+    to = "http://h/errors/NotFound.aspx?aspxerrorpath=/{}"
+    world.made_up = lambda: page("x", status=302, to=to.format("x") if leads_to_error else "p1")
+    world.site["p5"] = page("p5", status=302, to=to.format("p5"))
+    assert world.leaves_on("p5", DAILY) == (DAILY[2] if leads_to_error else None)
+    assert world.notices == []
+
+
 def test_a_page_that_moved_to_another_name_is_no_login() -> None:
     world = World()
     world.site["p1"] = page("p1", status=301, to="p2?from=/p1")

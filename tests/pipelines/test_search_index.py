@@ -30,6 +30,7 @@ from larmspider.index.unreached import Unreached
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
+from larmspider.pipelines import search_index
 from larmspider.pipelines.search_index import SearchIndexPipeline
 from larmspider.search.searcher import Searcher
 from tests.support.stored_crawl import StoredCrawl, linked, restrict
@@ -240,8 +241,51 @@ def test_what_came_after_the_last_checkpoint_is_in_doubt(
                 asyncio.run(store.commit())
                 position = store.flush() if number == 1 else position
         asyncio.run(store.close_spider())  # as if it was killed after the index's commit
-    assert asked == [["http://h/0"], ["http://h/2"]]
+    assert asked == [["http://h/0"], [f"http://h/{page}" for page in range(3)]]
     assert Searcher.open(store.directory).search("zebra").total == 2
+
+
+def test_a_crawl_that_goes_back_by_many_checkpoints_puts_their_pages_in_doubt(
+    crawler_for: Callable[..., Crawler],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Redis comes back without its last commits. Pages that the index no longer remembers are named
+    to the operator."""
+
+    def opened(position: bytes) -> tuple[SearchIndexPipeline, list[str]]:
+        asked: list[str] = []
+
+        def unknown(names: Sequence[str]) -> list[str]:
+            asked.extend(names)
+            return [*names]
+
+        crawler = crawler_for()
+        crawler.signals.connect(unknown, signal=signals.in_doubt, weak=False)
+        store = SearchIndexPipeline.from_crawler(crawler)
+        store.recover(position)
+        store.open_spider()
+        return store, asked
+
+    monkeypatch.setattr(search_index, "_REMEMBERED", 6)
+    store, _ = opened(b"")
+    positions = [store.flush()]
+    for page in range(9):
+        url = f"http://h/{page}"
+        store.write(Page(url, url, text="zebra", exact=url))
+        asyncio.run(store.commit())
+        positions.append(store.flush())
+    asyncio.run(store.close_spider())
+    store, asked = opened(positions[5])
+    asyncio.run(store.close_spider())
+    assert asked == [f"http://h/{page}" for page in range(5, 9)]
+    assert Searcher.open(store.directory).search("zebra").total == 5
+    assert not caplog.records
+    store, asked = opened(positions[1])
+    asyncio.run(store.close_spider())
+    assert {f"http://h/{page}" for page in range(3, 9)} <= {*asked}
+    assert "http://h/1" not in asked
+    assert "scrapy verify --repair" in caplog.text
 
 
 def test_an_index_of_another_format_is_refused(

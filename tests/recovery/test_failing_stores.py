@@ -238,6 +238,19 @@ def test_files_that_may_not_grow_end_the_crawl(
     crawl.check_end()
 
 
+@pytest.mark.acceptance
+def test_a_crawl_that_cannot_write_crawl_json_leaves_nothing_in_the_way(
+    site: Site, tmp_path: Path
+) -> None:
+    """The next run would refuse a directory with files and without crawl.json."""
+    site.seen.clear()
+    crawl = KilledCrawl(site, tmp_path)
+    assert not crawl.run(None, file_limit=2_000, may_break=True)
+    assert not (crawl.crawl / "crawl.json").exists()
+    assert crawl.run(None), crawl.log
+    crawl.check_end()
+
+
 def _fill(path: Path) -> None:
     """Write until there is no room."""
     with contextlib.suppress(OSError), path.open("wb", buffering=0) as rest:

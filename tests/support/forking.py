@@ -19,10 +19,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 PROJECT = Path(__file__).parents[2]
 _MESSAGE_BYTES = 1 << 17
@@ -194,10 +197,35 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str]) -> None
     sys.argv = ["scrapy", *arguments]
 
 
+def _end(run: Callable[[], object]) -> NoReturn:
+    """End as Python does, but leave the memory as it is: to free what the process shares with the
+    one it was forked from takes 0.27 s, more than a crawl of two pages."""
+    status: Any = 0
+    try:
+        run()
+    except SystemExit as exit_:
+        status = exit_.code
+    except BaseException as error:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+        status = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    gc.collect()  # warns of files that were not closed
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if status == -signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(status or 0)
+
+
 if __name__ == "__main__":
     del sys.path[0]  # this folder
     from scrapy.cmdline import execute
 
     _import_all()
     _serve(socket.socket(fileno=int(sys.argv[1])))
-    execute()
+    _end(execute)

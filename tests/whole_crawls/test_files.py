@@ -31,7 +31,9 @@ def share(tmp_path: Path) -> Path:
     return share
 
 
-def crawl(share: Path, *more: str, start: str = "") -> Ran:
+def crawl(
+    share: Path, *more: str, start: str = "", settings_module: str = "larmspider.settings"
+) -> Ran:
     # addresses are denied, which does not concern files
     settings = FAST | {
         "LARM_FILE_ROOTS": str(share), "LARM_DENY_ADDRESSES": "0.0.0.0/0,::/0",
@@ -41,7 +43,7 @@ def crawl(share: Path, *more: str, start: str = "") -> Ran:
     words = [f"-s{name}={value}" for name, value in settings.items()]
     start = start or f"file://{share}"
     asked = ("crawl", "intranet", "-a", f"start={start}", *words, *more)
-    return scrapy(*asked, cwd=share.parent, timeout=300)
+    return scrapy(*asked, cwd=share.parent, timeout=300, settings_module=settings_module)
 
 
 def stored(share: Path) -> list[str]:
@@ -74,7 +76,8 @@ def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
     away = share.with_name("away")
     share.rename(away)
     share.mkdir()
-    crawl(share, "-a", "refresh=all")
+    ran = crawl(share, "-a", "refresh=all")
+    assert "waits       a share or folder of file:// is away" in ran.out, ran.out
     assert "is the share mounted?" in (share.parent / "crawl" / "fetch.log").read_text()
     share.rmdir()
     crawl(share, "-a", "refresh=all")
@@ -91,7 +94,7 @@ def test_a_folder_that_is_away_costs_the_others_no_visit(share: Path) -> None:
     other = share.with_name("other")
     other.mkdir()
     for number in range(12):
-        (other / f"{number}.txt").write_text("a pier")
+        (other / f"{number}.txt").write_text("pier " + " ".join(f"{number}n{n}" for n in range(30)))
     both = ("-s", f"LARM_FILE_ROOTS={share},{other}", "-s", "LARM_HOST_MAX_PARKS=3")
     start = f"file://{share} file://{other}"
     assert crawl(share, *both, start=start).status == 0
@@ -101,7 +104,40 @@ def test_a_folder_that_is_away_costs_the_others_no_visit(share: Path) -> None:
     assert ran.status == 0, ran.err
     assert "13 failed, 9 as before" in ran.out, ran.out
     assert "0 known pages not visited" in ran.out, ran.out
+    assert "waits       a share or folder of file:// is away" in ran.out, ran.out
     assert len(found(share, "pier")) == 10
+
+
+def test_files_that_their_folder_names_no_more_are_visited_next(share: Path) -> None:
+    """By runs with a budget of one visit a day; and all files of a folder that has left."""
+    many = share / "plans" / "many"
+    many.mkdir()
+    for number in range(30):
+        (many / f"{number}.txt").write_text(f"plan {number} of the harbour")
+    gone = {f"{number}.txt" for number in (3, 14, 15)}
+
+    def missing_on(day: float) -> set[str]:
+        name = f"ahead{day}".replace(".", "_")
+        (share.parent / f"{name}.py").write_text(
+            "import time\nfrom larmspider.settings import *\n"
+            f"def FRONTIER_CLOCK(): return time.time() + {day * 86_400}\n"
+        )
+        more = ("-arefresh=due", "-sLARM_REFRESH_PER_DAY=1")
+        before = len(list(records(share.parent / "crawl" / "fetch.log")))
+        ran = crawl(share, *more, settings_module=name)
+        assert ran.status == 0, ran.err
+        lines = list(records(share.parent / "crawl" / "fetch.log"))[before:]
+        return {Path(line["url"]).name for line in lines if "missing" in line["message"]}
+
+    crawl(share)
+    for name in gone:
+        (many / name).unlink()
+    assert missing_on(1) == gone
+    many.rename(share.parent / "away")
+    for day in (2.1, 3.2):
+        missing_on(day)
+    assert gone <= {Path(one["url"]).name for one in records(share.parent / "crawl/deleted.log")}
+    assert len(missing_on(4.3)) > 10, "the folder has left by now"
 
 
 def test_a_rejected_link_of_a_listing_is_counted_once(share: Path) -> None:

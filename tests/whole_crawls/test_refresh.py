@@ -147,6 +147,26 @@ def _unreached(crawl: Crawl) -> set[str]:
     return {hit["url"][begin:] for hit in hits}
 
 
+def test_pages_that_a_changed_page_names_no_more_are_visited_by_the_same_run(crawl: Crawl) -> None:
+    """Beside the budget, and although the run takes less time than a checkpoint."""
+    items = [f"item{number}" for number in range(20)]
+    crawl.site.pages |= {f"/{item}": f"about {item}" for item in items}
+
+    def name(some: list[str]) -> None:
+        crawl.site.pages["/a"] = " ".join(f"<a href=/{item}>{item}</a>" for item in some)
+
+    name(items)
+    crawl.run()
+    name(items[:17])
+    for item in items[17:]:
+        del crawl.site.pages[f"/{item}"]
+    crawl.days = 1
+    done = crawl.run("due", LARM_REFRESH_PER_DAY="3")
+    assert "/a" in crawl.asked()
+    assert "3 missing (removed after" in done.out, done.out
+    assert {"/item17", "/item18", "/item19"} <= set(crawl.asked())
+
+
 def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
     """From the first visit that misses one until it answers again, or leaves; a host that fails
     for two days says so of all its pages."""

@@ -387,8 +387,9 @@ def test_whether_a_directory_can_be_written_is_tried_unseen(tmp_path: Path) -> N
 def test_who_looks_whether_a_crawl_runs_keeps_none_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``scrapy serve`` and others have the lock for a moment to see whether it is free."""
-    flock, looks = fcntl.flock, [True]
+    """``scrapy serve`` and others have the lock for a moment to see whether it is free, and for
+    longer where the system lets other processes run meanwhile."""
+    flock, looks = fcntl.flock, [True] * 3
 
     def looked_at(file: IO[str], how: int) -> None:
         if looks:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from larmspider.extraction.documents.broken_zip import with_list
+from larmspider.extraction.documents.broken_zip import is_listed_within, with_list
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
 from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, Member, or_why
@@ -37,8 +37,8 @@ else:
 
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
-    "application/x-bzip2": bz2.open,
-    "application/x-xz": lambda file: _Xz(file),
+    "application/x-bzip2": lambda file: _Streams(file, bz2.BZ2Decompressor),
+    "application/x-xz": lambda file: _Streams(file, lzma.LZMADecompressor),
     "application/x-lzma": lzma.open,
     "application/zstd": zstd.open,
 }
@@ -46,17 +46,16 @@ _PIECE = 1 << 16
 _END_BYTES = (1 << 16) + 22
 """Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
 _HEAD_BYTES = 30  # bytes of a member's head before its name
-_XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"
 
 
-class _Xz(io.RawIOBase):
-    """An xz file, unpacked as it is read. Zeros may separate its streams (xz 1.2, 2.2);
-    ``lzma.open`` would take them for the end."""
+class _Streams(io.RawIOBase):
+    """The streams of an xz or bzip2 file, unpacked as they are read. Zeros may separate them (xz
+    1.2, 2.2). ``lzma.open`` and ``bz2.open`` would take zeros or a damaged stream for the end."""
 
-    def __init__(self, packed: io.BytesIO) -> None:
-        self._packed, self._stream = packed, lzma.LZMADecompressor()
+    def __init__(self, packed: io.BytesIO, make: Any) -> None:
+        self._packed, self._make, self._stream = packed, make, make()
 
     def read(self, size: int = -1) -> bytes:
         while True:
@@ -64,27 +63,27 @@ class _Xz(io.RawIOBase):
             if self._stream.eof:
                 if not (packed := self._next_stream()):
                     return b""
-                self._stream = lzma.LZMADecompressor()
+                self._stream = self._make()
             elif self._stream.needs_input and not (packed := self._packed.read(_PIECE)):
                 raise EOFError("it is cut off")
             if data := self._stream.decompress(packed, size):
-                return data
+                return bytes(data)
 
     def _next_stream(self) -> bytes:
-        """The first bytes of the next stream; b"" at the end of the file, and if no stream
-        follows."""
-        packed = self._stream.unused_data
+        """The first bytes of the next stream; b"" at the end of the file."""
+        packed: bytes = self._stream.unused_data
         while not (packed := packed.lstrip(b"\0")):
             if not (packed := self._packed.read(_PIECE)):
                 return b""
-        return packed if packed.startswith(_XZ_START[: len(packed)]) else b""
+        return packed
 
 
 class ZipReader:
     """The members of a zip file by name, within the limits. Raises Unread.
 
-    Damage costs the members that it hits: a damaged list is replaced (broken_zip.py), and
-    `beginning` gives the bytes before a fault. `end` then raises the fault."""
+    Damage costs the members that it hits: a damaged list is replaced (broken_zip.py), a member that
+    is not where the list says is found by its own head, and `beginning` gives the bytes before a
+    fault. `end` then raises the fault."""
 
     def __init__(self, body: bytes, budget: Budget | None = None) -> None:
         self.budget = Budget(len(body)) if budget is None else budget
@@ -93,21 +92,22 @@ class ZipReader:
         """Whether a member that was read has a size other than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
-        self._damage: Unread | None = None
+        self.damage: Unread | None = None
+        """Why the list or a member could not be read."""
+        self._scanned: zipfile.ZipFile | None = None
         try:
             self._zip = _opened(body)
         except DAMAGES as error:
-            self._damage = Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}")
-            self._zip = self._repaired(body)
+            self.damage = Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}")
+            self._zip = self._scanned = self._repaired(self.damage)
         self.infos = self._zip.infolist()[: MAX_MEMBERS + 1]
         self.names = frozenset(info.filename for info in self.infos)
 
-    def _repaired(self, body: bytes) -> zipfile.ZipFile:
+    def _repaired(self, damage: Unread) -> zipfile.ZipFile:
         try:
-            return zipfile.ZipFile(io.BytesIO(with_list(body)))
+            return zipfile.ZipFile(io.BytesIO(with_list(self._body)))
         except DAMAGES:
-            assert self._damage is not None
-            raise self._damage from None
+            raise damage from None
 
     def beginning(self, name: str) -> bytes:
         """The bytes of a member, or the bytes before its damage. Raises Unread if there are
@@ -117,22 +117,36 @@ class ZipReader:
         except Unread as unread:
             if unread.outcome is not Outcome.DAMAGED or not unread.data:
                 raise
-            self._damage = self._damage or unread
             return unread.data
 
     def end(self) -> None:
-        """Raises Unread if the list of members, or a member whose beginning was read, is
-        damaged."""
-        if self._damage is not None:
-            raise self._damage
+        """Raises Unread if the list of members, or a member that was read, is damaged."""
+        if self.damage is not None:
+            raise self.damage
 
     def read(self, name: str | zipfile.ZipInfo) -> bytes:
         info = self._zip.getinfo(name) if isinstance(name, str) else name
+        try:
+            return self._read(self._zip, info)
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            self.damage = self.damage or unread
+            if unread.data or self._scanned is self._zip:
+                raise
+            if self._scanned is None:  # bytes that were lost or added shift what is behind them
+                self._scanned = self._repaired(unread)
+            found = self._scanned.NameToInfo.get(info.filename)
+            if found is None or found.flag_bits & 1:
+                raise
+        return self._read(self._scanned, found)
+
+    def _read(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         if info.flag_bits & 1:
             raise Unread(Outcome.ENCRYPTED, "needs a password")
         left = self.budget.bytes
         try:
-            with self._zip.open(info) as file:
+            with archive.open(info) as file:
                 data = self.budget.read(file, info.filename)
                 self.lies |= len(data) != info.file_size
                 return data
@@ -145,14 +159,14 @@ class ZipReader:
         except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"{info.filename} cannot be read: {error}") from None
         self.budget.bytes = left
-        data = self._to_its_end(info)
+        data = self._to_its_end(archive, info)
         if zlib.crc32(data) == info.CRC:
             self.lies = True
             return data
         fault.data = max(fault.data, data, key=len)
         raise fault
 
-    def _to_its_end(self, info: zipfile.ZipInfo) -> bytes:
+    def _to_its_end(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         """The bytes of a member whose sizes or checksum are wrong: deflate says where it ends.
         Raises Unread."""
         real = copy(info)
@@ -163,7 +177,7 @@ class ZipReader:
             real.compress_size = real.file_size = info.compress_size
         del real.CRC  # so that zipfile does not compare it
         try:
-            with self._zip.open(real) as file:
+            with archive.open(real) as file:
                 return self.budget.read(file, info.filename)
         except Unread as unread:
             if unread.outcome is Outcome.DAMAGED:
@@ -190,9 +204,12 @@ class ZipReader:
 
 def _opened(body: bytes) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(io.BytesIO(body))
+        archive = zipfile.ZipFile(io.BytesIO(body))
     except UnicodeDecodeError:
-        return zipfile.ZipFile(io.BytesIO(without_false_flags(body)))
+        archive = zipfile.ZipFile(io.BytesIO(without_false_flags(body)))
+    if is_listed_within(body, archive):
+        raise zipfile.BadZipFile("it has lost its list")
+    return archive
 
 
 _COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")
@@ -221,12 +238,13 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     if mime == "application/zip":
         _refuse_pieces(body)
         reader = ZipReader(body, budget)
-        names = ZipNames(reader.infos)
+        damage, names = reader.damage, ZipNames(reader.infos)
         for info in reader.infos:
             name = names.of(info)
             if not name.endswith("/"):
                 yield Member(name, or_why(lambda: reader.read(info)))  # noqa: B023
-        reader.end()
+        if damage is not None:
+            raise damage
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:

@@ -34,21 +34,17 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     names = {name.lower(): name for name in archive.names}
     if any(name in archive.names for name in _RIGHTS):
         raise Unread(Outcome.ENCRYPTED, "its publisher's rights management locks it")
-    package = _package(archive, names)
-    listed = parse_xml(archive.read(package))
-    dublin_core(listed, builder)
-    builder.note()
-    files = {item.get("id"): item.get("href") or "" for item in listed.iter("{*}item")}
     with keeping(builder, url, absolute=True):
-        chapters = []
-        for reference in listed.iter("{*}itemref"):
-            href = files.get(reference.get("idref"))
-            path = normpath(join(dirname(package), unquote((href or "").partition("#")[0])))
-            if href and (chapter := names.get(path.lower())):
-                chapters.append(chapter)
-        if not chapters:  # no order is named, or a wrong one
-            chapters = sorted(name for key, name in names.items() if key.endswith(_CHAPTERS))
-        fault: Unread | None = None
+        chapters, fault = list[str](), None
+        try:
+            chapters = _in_order(archive, names, builder)
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            fault = unread
+        if not chapters or archive.damage:  # no order is named, a wrong one, or not all of it
+            by_name = sorted(name for key, name in names.items() if key.endswith(_CHAPTERS))
+            chapters = list(dict.fromkeys([*chapters, *by_name]))
         for chapter in chapters:
             try:
                 _chapter(archive.beginning(chapter), builder)
@@ -64,13 +60,35 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     return builder.page(url, absolute=True)
 
 
+def _in_order(archive: ZipReader, names: dict[str, str], builder: DocumentBuilder) -> list[str]:
+    """The chapters that the package document lists; its metadata go to ``builder``. Raises
+    Unread."""
+    package = _package(archive, names)
+    listed = parse_xml(archive.beginning(package))
+    dublin_core(listed, builder)
+    builder.note()
+    files = {item.get("id"): item.get("href") or "" for item in listed.iter("{*}item")}
+    chapters = []
+    for reference in listed.iter("{*}itemref"):
+        href = files.get(reference.get("idref"))
+        path = normpath(join(dirname(package), unquote((href or "").partition("#")[0])))
+        if href and (chapter := names.get(path.lower())):
+            chapters.append(chapter)
+    return chapters
+
+
 def _package(archive: ZipReader, names: dict[str, str]) -> str:
     """The package document that the container names, else the first package document. Raises
     Unread. ``names``: the names of the members, by their lower-case form."""
     found = ""
     if container := names.get(_CONTAINER.lower()):
-        roots = parse_xml(archive.read(container)).iter("{*}rootfile")
-        found = next((root.get("full-path") or "" for root in roots), "")
+        try:
+            roots = parse_xml(archive.beginning(container)).iter("{*}rootfile")
+            found = next((root.get("full-path") or "" for root in roots), "")
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            archive.damage = archive.damage or unread
     package = names.get(found.lower()) or next(
         (name for key, name in sorted(names.items()) if key.endswith(".opf")), ""
     )

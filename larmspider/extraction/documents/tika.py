@@ -58,6 +58,7 @@ _NOT_COMPILED = frozenset({"application/x-msaccess"})
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
+_AS_TEXT = frozenset({"TXTParser", "TextAndCSVParser"})
 _HEADER = re.compile(r"\s*&[LCR]")
 """How a header or footer of a sheet begins."""
 _ARCHIVES = frozenset({"application/x-7z-compressed", "application/vnd.rar"})
@@ -148,6 +149,8 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     is_zip = mime in WRAPPED or module_of(mime) in _IN_ZIP
     if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and is_zip):
         raise Unread(Outcome.NO_READER, "Tika does not read it either")
+    if parsers & _AS_TEXT:  # bytes as if they were letters
+        raise Unread(Outcome.DAMAGED, "Tika finds no such document in it")
     data = xhtml.replace("\ufffd", " ").encode("utf-8", "replace")  # numbers of notes
     page = html.extract(data, url, "text/html; charset=utf-8")
     page.author = "; ".join(metadata.get("dc:creator", ()))[:255]

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from unicodedata import category
 
 import webencodings
 from w3lib.html import strip_html5_whitespace
@@ -43,6 +45,11 @@ _BOMS = (
 )
 _WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _WIDE_BYTES = 16  # least bytes of UTF-16 whose characters are all ASCII
+_SCRIPT_BYTES = 1_024  # of UTF-16 in other scripts
+_PRINTED = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_EAST_ASIAN = re.compile("[\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]")
+_ASIAN = 0x30
+_FEW_SCRIPTS = 0.9  # of the characters
 _STRETCHES, _STRETCH_BYTES = 4, 512  # parts of a body called UTF-8 that are decoded
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 _CUT_OFF = "unexpected end of data"
@@ -169,13 +176,36 @@ def charset_of(body: bytes, content_type: str | None) -> str:
 
 
 def wide_without_mark(body: bytes) -> str | None:
-    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters."""
-    if b"\0" not in body[:2] or len(body) < _WIDE_BYTES:
+    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters; or by those
+    zeros that its spaces and line ends have, if nearly all characters are from a few scripts."""
+    head = body[: _SCRIPT_BYTES & ~1]
+    if b"\0" not in head or len(body) < _WIDE_BYTES:
         return None
     even, odd = body[:_WIDE_BYTES:2], body[1:_WIDE_BYTES:2]
     if not odd.strip(b"\0") and b"\0" not in even:
         return "utf-16le"
-    return "utf-16be" if not even.strip(b"\0") and b"\0" not in odd else None
+    if not even.strip(b"\0") and b"\0" not in odd:
+        return "utf-16be"
+    if len(head) < 2 * _WIDE_BYTES or len(head.translate(None, _PRINTED)) * 5 < len(head):
+        return None  # too short, or ASCII with a few zeros
+    zeros = max(head[::2].count(0), head[1::2].count(0))
+    if zeros * 100 < len(head) or (not head.isascii() and _seems_utf_8(head)):
+        return None
+    shares = {_share_of_scripts(head.decode(one, "replace")): one for one in sorted(_WIDE)}
+    best = max(shares)
+    return shares[best] if best >= _FEW_SCRIPTS else None
+
+
+def _share_of_scripts(text: str) -> float:
+    """How many characters are of the three commonest blocks of Unicode; 0.0 if one is a control
+    character, private or unknown."""
+    blocks = Counter[int]()
+    text = text.rstrip("\ufffd")  # half of a character
+    for char in text:
+        if not char.isprintable() and not char.isspace() and category(char) != "Cf":
+            return 0.0
+        blocks[_ASIAN if _EAST_ASIAN.match(char) else ord(char) >> 8] += 1
+    return sum(number for _, number in blocks.most_common(3)) / max(1, len(text))
 
 
 def _seems_utf_8(body: bytes) -> bool:

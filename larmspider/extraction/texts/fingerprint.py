@@ -753,7 +753,8 @@ def _masked(word: str) -> str:
 
 def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
     """The contexts of a word: the text before it, and the text after it. Each reaches to the
-    second word that is not a number, or to the end of a text with only one such word."""
+    second word that is not a number, or to the end of a text with only one such word. Title and
+    text of each page differ, so the beginning and the end of the title are contexts, too."""
     before = text[max(0, start - _REACH) : start].split()
     if start > _REACH:
         before = before[1:]  # its beginning may be cut off
@@ -770,6 +771,10 @@ def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
                 break
         if left < _AROUND:
             yield _hash(" ".join(found), 4)
+    if start == 0:
+        yield _hash("begin", 4)
+    if end == text.find("\n"):  # the title ends there
+        yield _hash("end of title", 4)
 
 
 def _differing_words(first: Page, second: Page) -> Iterator[bytes]:

@@ -28,7 +28,7 @@ import lmdb
 
 from larmspider.checksums import break_seal, seal
 from larmspider.errors import MEND, CrawlDirError, OtherFormatError
-from larmspider.files import in_words, lock, make_folder, sync_folder
+from larmspider.files import again_with_room, in_words, lock, make_folder, sync_folder
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 
@@ -119,10 +119,11 @@ class LmdbFiles:
             self._unlock()
             foreign = isinstance(error, (lmdb.InvalidError, lmdb.VersionMismatchError))
             kind = FormatError if foreign else CrawlDirError
-            invalid = isinstance(error, lmdb.InvalidError)
-            mend = f"; {MEND}" if invalid else ""
             said = in_words(error, path)
-            raise kind(f"cannot open the frontier in {path}: {said}{mend}") from error
+            mend = MEND if isinstance(error, lmdb.InvalidError) else again_with_room(said)
+            raise kind(
+                f"cannot open the frontier in {path}: {said}{mend and f'; {mend}'}"
+            ) from error
         try:
             self._fill_up()
             self._open_databases(readonly)
@@ -158,6 +159,10 @@ class LmdbFiles:
             self.urls, self.queue, self.hosts, self.meta, self.aliases, self.revisits = dbs
         except lmdb.Error as error:
             said = in_words(error, self.path)
+            if room := again_with_room(said):
+                raise CrawlDirError(
+                    f"cannot make the frontier in {self.path}: {said}; {room}"
+                ) from error
             raise FormatError(f"{self.path} is not a frontier: {said}; {MEND}") from error
 
     def _check_format(self) -> None:

@@ -46,7 +46,7 @@ _LEAST_ANSWERS, _MOST_ANSWERS = 2, 3
 MAX_LOST = 6
 """Lost pages of a host that a run compares, the last ones: 30 KB each."""
 LEAST_TEXT = 20
-"""Characters; a shorter text is not compared."""
+"""Characters; a page whose text was and is shorter is not compared."""
 
 
 class Wait(Enum):
@@ -92,11 +92,11 @@ class Probe(msgspec.Struct, array_like=True):
         if page is None:
             return
         self.target = redirect_target(page)
-        if page.status == 200 and len(page.text) >= LEAST_TEXT:
+        if page.status == 200 and not (page.unread and len(page.text) < LEAST_TEXT):
             self.error, self.password = error_signature(page), asks_password(page)
             self.pairs = pairs_to_keep(page)
         elif page.status == 200:
-            self.unread = bool(page.unread)
+            self.unread = True
 
     def released(self) -> None:
         """The request was not made."""
@@ -155,9 +155,11 @@ class ErrorPages(Part):
         if target:
             same = target == mine.probe.target
             return Observation.MOVED_TO_ONE if same else None
-        if len(page.text) < LEAST_TEXT:
+        if page.unread and len(page.text) < LEAST_TEXT:
             # two unread answers cannot be compared: the page stays as it was
-            return Observation.EMPTY if page.unread and mine.probe.unread else None
+            return Observation.EMPTY if mine.probe.unread else None
+        if len(page.text) < LEAST_TEXT and (stored is None or len(stored.text) < LEAST_TEXT):
+            return None
         error = error_signature(page)
         if error == mine.probe.error:
             return Observation.LOGIN if mine.probe.password else Observation.SOFT_404

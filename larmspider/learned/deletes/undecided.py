@@ -89,9 +89,11 @@ class UndecidedPages:
         before = kept.undecided.get(entry.key)
         if before is None and len(kept.undecided) >= MAX_WAITING:
             return
-        is_other = before is not None and before.seen != seen and seen not in TABLE
+        listed = kept.waiting.get(entry.key) or before
+        is_other = listed is not None and listed.seen != seen and seen not in TABLE
         if is_other and entry.key in mine.approved:  # the approval was for another fault
             mine.approved.discard(entry.key)
+            kept.waiting.pop(entry.key, None)  # else the next run finds it approved
             why = f"a visit saw something else than was listed ({seen})"
             self._void[entry.host, why] += 1
             before, since = None, now

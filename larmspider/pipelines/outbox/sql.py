@@ -134,11 +134,22 @@ class Database(ABC):
             self.connection.execute(statement.format(hash=self.hash))
         self.connection.commit()
 
-    def newest(self, urls: Sequence[str]) -> dict[str, Any]:
-        """When the last known version of each URL was stored or removed."""
+    def newest(self, urls: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """When the last known version of each URL was stored or removed, and when its last page was
+        stored, or None."""
         marks = ", ".join([self.mark] * len(urls))
         rows = self.connection.execute(
-            f"SELECT url, max(stored) FROM versions WHERE url IN ({marks}) GROUP BY url",  # noqa: S608
+            "SELECT url, max(stored), max(CASE WHEN reason IS NULL THEN stored END)"  # noqa: S608
+            f" FROM versions WHERE url IN ({marks}) GROUP BY url",
+            list(urls),
+        )
+        return {url: (last, page) for url, last, page in rows.fetchall()}
+
+    def pages(self, urls: Sequence[str]) -> dict[str, Any]:
+        """When the row in `pages` of each URL was stored."""
+        marks = ", ".join([self.mark] * len(urls))
+        rows = self.connection.execute(
+            f"SELECT url, stored FROM pages WHERE url IN ({marks})",  # noqa: S608
             list(urls),
         )
         return dict(rows.fetchall())
@@ -317,21 +328,28 @@ class SqlReceiver(Receiver):
         of_url: dict[str, list[Entry]] = {}
         for entry in batch:
             of_url.setdefault(entry.url, []).append(entry)
-        known = db.newest(list(of_url))
+        known, rows = db.newest(list(of_url)), db.pages(list(of_url))
         newer = [
             entry
             for url, entries in of_url.items()
             for entry in entries
-            if url not in known or db.time(entry.stamp) > known[url]
+            if url not in known or db.time(entry.stamp) > known[url][0]
         ]
         last = {entry.url: entry for entry in sorted(newer, key=lambda one: one.stamp)}
-        gone = [[url] for url in last if url in known]
+        for url in of_url.keys() - last.keys():
+            # nothing new, but `pages` may have been emptied, or come from an older backup
+            entry = max(of_url[url], key=lambda one: one.stamp)
+            stored, page = known[url]
+            is_older = url not in rows or rows[url] < db.time(entry.stamp)
+            if is_older and (entry.removed is not None or page == stored):
+                last[url] = entry
+        gone = [[url] for url in last if url in known or url in rows]
         db.many(f"DELETE FROM pages WHERE url = {db.mark}", gone)  # noqa: S608
         db.many(f"DELETE FROM links WHERE from_page = {db.mark}", gone)  # noqa: S608
         db.copy("versions", map(self._version, newer))
-        there = [entry for entry in last.values() if entry.removed is None]
-        db.copy("pages", map(self._page, there))
-        db.copy("links", (row for entry in there for row in self._links(entry)))
+        pages = [entry for entry in last.values() if entry.removed is None]
+        db.copy("pages", map(self._page, pages))
+        db.copy("links", (row for entry in pages for row in self._links(entry)))
 
     def _page(self, entry: Entry) -> list[Any]:
         db, page = self.database, entry.page

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
 import zipfile
 from collections.abc import Callable
 
@@ -86,6 +88,108 @@ def test_members_before_the_cut_are_parts(streamed: bool) -> None:
         f"member {number}" for number in range(7)
     ]
     assert page.unread.startswith("damaged: ")
+
+
+def test_bytes_that_are_lost_cost_only_the_member_around_them() -> None:
+    files = {f"{number}.txt": f"member {number} " * 50 for number in range(10)}
+    body = zipped(files)
+    at = body.find(b"PK\3\4", body.find(b"5.txt")) - 12
+    page = read(body[:at] + body[at + 7 :], "a.zip")
+    whole = [part.name for part in page.parts if part.text == files[part.name].strip()]
+    assert whole == [name for name in files if name != "5.txt"]
+
+
+DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+CELLS = "<row r='1'><c r='A1' t='s'><v>0</v></c><c r='B1'><v>4711</v></c></row>"
+FILES = {
+    "pptx": {
+        "[Content_Types].xml": "<Types/>",
+        "_rels/.rels": "<Relationships><Relationship Type='x/officeDocument' "
+        "Target='ppt/presentation.xml'/></Relationships>",
+        "ppt/presentation.xml": "<presentation/>" + " " * 99,
+        "ppt/slides/slide1.xml": f"<sld xmlns:a='{DRAWING}'><a:p><a:r><a:t>harbour</a:t></a:r>"
+        "</a:p></sld>",
+    },
+    "xlsx": {
+        "[Content_Types].xml": "<Types/>",
+        "xl/workbook.xml": f"<workbook xmlns='{SHEET}'><sheets><sheet name='a'/></sheets>"
+        "</workbook>",
+        "xl/sharedStrings.xml": f"<sst xmlns='{SHEET}'><si><t>harbour</t></si></sst>",
+        "xl/worksheets/sheet1.xml": f"<worksheet xmlns='{SHEET}'><sheetData>{CELLS}</sheetData>"
+        "</worksheet>",
+    },
+    "epub": {
+        "META-INF/container.xml": "<container><rootfile full-path='a.opf'/></container>",
+        "a.opf": "<package><manifest/></package>",
+        "1.xhtml": "<html xmlns='http://www.w3.org/1999/xhtml'><body>harbour</body></html>",
+    },
+    "odt": {
+        "META-INF/manifest.xml": "<manifest/>" + " " * 99,
+        "content.xml": f"<document-content xmlns:o='{OFFICE}' xmlns:t='{TEXT}'><o:body><o:text>"
+        "<t:p>harbour</t:p></o:text></o:body></document-content>",
+        "meta.xml": "<document-meta/>" + " " * 99,
+    },
+}
+"""Files with one word in one part."""
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("pptx", "ppt/presentation.xml"),
+        ("xlsx", "xl/workbook.xml"),
+        ("epub", "META-INF/container.xml"),
+        ("epub", "a.opf"),
+        ("odt", "META-INF/manifest.xml"),
+        ("odt", "meta.xml"),
+    ],
+)
+def test_a_damaged_part_that_leads_to_others_costs_none_of_them(name: str, part: str) -> None:
+    body = zipped(FILES[name])
+    page = read(overwritten(body, body.find(part.encode()) + len(part)), f"a.{name}")
+    assert "harbour" in page.text
+    assert page.unread.startswith("damaged: ")
+
+
+def test_strings_of_a_damaged_sheet_are_read() -> None:
+    body = zipped(FILES["xlsx"])
+    page = read(overwritten(body, body.find(b"xl/worksheets") + 24), "a.xlsx")
+    assert "harbour" in page.text
+    assert page.unread.startswith("damaged: ")
+
+
+def test_the_list_of_a_docx_inside_is_not_the_list_of_a_cut_zip() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.txt", "one")
+        archive.writestr("b.docx", SAMPLES["docx"].body)
+        archive.writestr("c.txt", "three " * 99)
+    body = out.getvalue()
+    page = read(body[: body.index(b"c.txt") + 99], "a.zip")
+    assert [part.name for part in page.parts] == ["a.txt", "b.docx", "c.txt"]
+    assert SAMPLES["docx"].phrase in page.parts[1].text
+    assert page.unread.startswith("damaged: ")
+
+
+@pytest.mark.parametrize(("name", "pack"), [("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_a_damaged_stream_behind_a_whole_one_is_not_the_end(
+    name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    body = pack(b"one ") + pack(b"two")
+    assert read(body + bytes(512), f"a.txt.{name}").parts[0].text == "one two"
+    (part,) = read(pack(b"one ") + b"?" + pack(b"two")[1:], f"a.txt.{name}").parts
+    assert part.text == "one"
+    assert part.unread.startswith("damaged: ")
+
+
+def test_zeros_behind_a_mail_are_no_part_of_it() -> None:
+    head = b"Subject: x\r\nMIME-Version: 1.0\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    assert "harbour" in read(head + b"aGFyYm91cg==" + bytes(99), "a.eml").text
+    page = read(SAMPLES["tnef"].body + bytes(99), "winmail.dat")
+    assert (SAMPLES["tnef"].phrase in page.text, page.unread) == (True, "")
 
 
 def test_a_list_is_made_of_heads_that_lie() -> None:

@@ -388,9 +388,47 @@ def test_a_cut_or_overwritten_pdf_ends_in_text_or_an_outcome():
 def test_a_pdf_that_lost_its_end_or_pages_is_damaged():
     whole = corpus.pdf(["first page", "second page", "third page"])
     page = read(whole[: whole.rfind(b"startxref")])
-    assert page.text == "first page\fsecond page\fthird page"
+    assert page.text == (whole_text := "first page\fsecond page\fthird page")
     assert page.unread == "damaged: it is cut off"
     assert read(whole + b"\n<!-- a footer -->" * 99).unread == ""
+    assert read(whole + b"\xff\x02" * 50_000).unread == ""
+    changed = read(whole + b"9 0 obj\n<</Type/Page>>\nendobj\n")
+    assert (changed.text, changed.unread) == (whole_text, "damaged: it is cut off")
     page = read(whole.replace(b"/Type/Page/", b"/Type/Font/", 1))
     assert page.text.split("\f")[1:] == ["second page", "third page"]
     assert page.unread == "damaged: 1 of 3 pages cannot be read"
+
+
+@pytest.mark.parametrize("font", ["", "ToUnicode", "FontDescriptor"])
+def test_damage_in_the_letters_of_a_page_is_not_silent(font):
+    """FTP in ASCII mode, or a bad disk, leaves a PDF that opens."""
+    drawn = zlib.compress(b"BT /F1 12 Tf 50 700 Td (first page) Tj ET" + b" " * 900)
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(corpus.pdf(["", "second page"]))) as document:
+        packed = document.make_stream(b"")
+        packed.write(drawn, filter=pikepdf.Name.FlateDecode)
+        page = document.pages[0].obj
+        page[pikepdf.Name.Contents] = packed
+        if font:
+            letters = document.make_stream(b"")
+            letters.write(drawn, filter=pikepdf.Name.FlateDecode)
+            file = pikepdf.Dictionary(FontFile=letters)
+            used = {"ToUnicode": letters, "FontDescriptor": file}[font]
+            page.Resources.Font.F1[f"/{font}"] = used
+            page[pikepdf.Name.Contents] = document.make_stream(zlib.decompress(drawn))
+        document.save(out, compress_streams=False)
+    whole = out.getvalue()
+    assert (read(whole).text, read(whole).unread) == ("first page\fsecond page", "")
+    at = whole.index(drawn[:20]) + 9
+    page = read(whole[:at] + b"\r\n" + whole[at + 2 :])
+    assert page.text.endswith("second page")
+    assert page.unread == f"damaged: the text of {1 + bool(font)} of 2 pages is damaged"
+
+
+@pytest.mark.parametrize("number", [10, 11, 13])
+def test_pages_are_read_though_the_table_of_objects_is_overwritten(number):
+    whole = corpus.pdf(["first page", "second page"])
+    at = whole.rindex(b"xref\n0 ") + len(b"xref\n0 14\n") + 20 * number
+    page = read(whole[:at] + b"0000000009" + whole[at + 10 :])
+    assert page.text == "first page\fsecond page"
+    assert page.unread == "damaged: its table of objects is damaged"

@@ -103,6 +103,13 @@ def test_passages_that_the_first_reader_lacks_are_added_once():
     assert lacking.text.split().count("12") == 1
 
 
+@needs_tika
+def test_bytes_are_not_read_as_letters():
+    body = b"%XXX-1.4\n" + corpus.SAMPLES["pdf"].body[9:]
+    page = tika.helped("application/pdf", body, first("application/pdf", body))
+    assert (page.text, page.unread.partition(":")[0]) == ("", "damaged")
+
+
 def test_two_cells_in_the_corners_of_an_old_sheet_need_the_second_reader():
     far = struct.pack("<HHHHB", 0xFFFF, 0xFF, 0, 3, 0) + b"far"
     body = corpus.xls(more=struct.pack("<HH", 0x0204, len(far)) + far)

@@ -101,6 +101,28 @@ def test_one_text_in_place_of_many_is_nobodys() -> None:
     }
 
 
+def test_a_short_text_in_place_of_many_texts_is_nobodys() -> None:
+    """As an application that is to build its pages in the browser, or sends all to its start."""
+    shell = "<title>Home</title><div id=app></div><script src=/app.js></script>"
+
+    def seen(errors: ErrorPages, number: int, text: str) -> object:
+        old = page(f"{number}", text)
+        return errors.looks_like(
+            HOST, page(f"{number}", shell), before(text), stored=old, first=old
+        )
+
+    errors, text = error_pages(), "<p>Page {} has a long text of its own"
+    assert seen(errors, 0, text.format("a")) is WAIT
+    probed(errors, page("x", shell))
+    assert seen(errors, 0, text.format("a")) is Observation.SOFT_404
+    assert seen(errors, 1, "<p>Short") is None, "a page that never had much text"
+    errors = error_pages()
+    seen(errors, 0, text.format("a"))
+    probed(errors, None)
+    found = [seen(errors, number, text.format("abcdef"[number])) for number in range(6)]
+    assert found == [None] * 3 + [Observation.LOGIN] * 3
+
+
 def test_pages_that_differ_by_numbers_alone_are_pages() -> None:
     errors = error_pages()
     errors.looks_like(HOST, page("p0", "<p>x"), before("<p>y"))

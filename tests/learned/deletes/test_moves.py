@@ -580,6 +580,34 @@ def test_an_approval_of_a_page_that_came_back_and_went_again_is_void() -> None:
     assert frontier.gate.undecided.still_waiting(HOST, old) == {}
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_approval_of_what_the_brake_held_is_void_for_pages_that_are_locked_by_now(
+    at_once: bool,
+) -> None:
+    """In the next runs, too, and if a visit saw the 403 before the approval."""
+    world = World(pages=AT_LEAST + 20)
+    names = [f"p{number}" for number in range(10, AT_LEAST + 20)]
+    world.site |= {name: page(name, status=404) for name in names}
+    for day in (1, 2.1, 3.2):
+        world.run(day)
+    shown = {key: one.since for key, one in _waiting(world).items()}
+    assert len(shown) == 10
+    world.site |= {name: page(name, status=403) for name in names}
+    if not at_once:
+        world.run(4.3)
+    for day in (5.4, 6.5):
+        world.clock.now, world.stored = 1.8e9 + day * 86_400, []
+        frontier = world.begin()
+        frontier.gate.approve(HOST, shown)  # the file with the approval is read by each run
+        world.work(frontier)
+        assert [one.url for one in world.stored if isinstance(one, Removed)] == []
+    assert _waiting(world) == {}
+
+
+def _waiting(world: World) -> dict[bytes, Waiting]:
+    return HostDeletes.unpack(MemoryBackend(world.disk).note(note_of(HOST))).waiting
+
+
 # without a frontier
 
 

@@ -7,6 +7,7 @@ import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scrapy.settings import Settings
 from larmspider.errors import ConfigError
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
 from larmspider.pipelines.outbox.sender import Sender
-from larmspider.pipelines.outbox.spool import FOLDER, Cursor
+from larmspider.pipelines.outbox.spool import FOLDER, Cursor, Entry
 from larmspider.pipelines.outbox.sql import Sqlite, SqlReceiver
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 from tests.support.spooled import entries, page, removed, spooled
@@ -155,6 +156,51 @@ def test_an_older_version_that_comes_late_brings_nothing_back(
     receiver.send(entries(tmp_path, removed("a"), now=2000.0))
     receiver.send(late)
     assert rows("SELECT count(*) FROM pages") == rows("SELECT count(*) FROM links") == [(0,)]
+
+
+def filled(entry: Entry) -> Entry:
+    """The entry as --fill sends it: with an earlier stamp."""
+    again = copy(entry)
+    again.stamp -= 1
+    return again
+
+
+@pytest.mark.parametrize("lost", ["pages", "links", "versions"])
+def test_a_table_that_was_emptied_is_filled_again(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows, lost: str
+) -> None:
+    """The other tables have later stamps than --fill gives. A removed page stays removed."""
+    batch = entries(tmp_path, page("a", b"1"), page("b", b"1"), removed("c"), now=1000.0)
+    receiver.send(batch)
+    tables = ("pages", "links", "versions")
+    full = [rows(f"SELECT count(*) FROM {table}") for table in tables]
+    assert full == [[(2,)], [(4,)], [(3,)]]
+    receiver.database.connection.execute(f"DELETE FROM {lost}")
+    if lost == "links":
+        receiver.database.connection.execute("DELETE FROM pages")
+    receiver.database.connection.commit()
+    again = [*map(filled, batch)]
+    for _ in range(2):
+        receiver.send(again)
+        assert [rows(f"SELECT count(*) FROM {table}") for table in tables] == full
+
+
+def test_pages_from_an_older_backup_are_brought_up_to_date(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows
+) -> None:
+    """`versions` has all of them."""
+    old = entries(tmp_path, page("a", b"1"), page("b", b"1"), now=1000.0)
+    new = entries(tmp_path, page("a", b"2"), removed("b"), now=2000.0)
+    receiver.send(old)
+    receiver.database.connection.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM pages")
+    receiver.send(new)
+    receiver.database.connection.execute("DELETE FROM pages")
+    receiver.database.connection.execute("INSERT INTO pages SELECT * FROM kept")
+    receiver.database.connection.commit()
+    receiver.send(old)
+    receiver.send([*map(filled, new)])
+    ((url, body),) = rows("SELECT url, body FROM pages")
+    assert (url, bytes(body)) == ("http://h/a", b"2")
 
 
 def test_a_page_may_come_back(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:

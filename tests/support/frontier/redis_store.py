@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,22 @@ class DyingLink(RedisLink):
                 raise Killed
             self.lives -= 1
             answers += super()._send([command])
+        return answers
+
+
+class WatchedLink(RedisLink):
+    """Sends one command at a time; after the command number ``moment`` something ``happens``."""
+
+    moment = sent = 0
+    happens: Callable[[], object] = staticmethod(lambda: None)
+
+    def _send(self, commands: Any) -> list[Any]:
+        answers = []
+        for command in commands:
+            answers += super()._send([command])
+            self.sent += 1
+            if self.sent == self.moment:
+                self.happens()
         return answers
 
 

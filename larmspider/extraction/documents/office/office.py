@@ -82,7 +82,12 @@ def _read(package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
         for slide in package.usual(""):
             texts.read(slide.target)
     else:
+        for part in package.with_text():
+            texts.read(part)
         raise Unread(Outcome.DAMAGED, "it is a zip file without the parts of a document")
+    if package.archive.damage is not None:  # it may be a part that leads to others
+        for part in package.with_text():
+            texts.read(part)
     texts.end()
 
 

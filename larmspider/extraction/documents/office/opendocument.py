@@ -100,7 +100,13 @@ _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 def read(package: Package, builder: DocumentBuilder) -> None:
     archive, faults = package.archive, list[Unread]()
     manifest = package.name("META-INF/manifest.xml")
-    if manifest and b"encryption-data" in archive.beginning(manifest):
+    try:
+        is_locked = bool(manifest) and b"encryption-data" in archive.beginning(manifest)
+    except Unread as unread:
+        if unread.outcome is not Outcome.DAMAGED:
+            raise
+        is_locked = False
+    if is_locked:
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     if name := package.name("meta.xml"):
         try:

@@ -39,6 +39,11 @@ _USUAL_OF_SLIDE = (
 )
 _SLIDE_NUMBER = re.compile(r"ppt/slides/slide(\d+)\.xml")
 _NUMBER = re.compile(r"\d+")
+_WITH_TEXT = re.compile(
+    r"(?:word|ppt|visio)/(?:(?:document|header|footer|footnotes|endnotes|comments|slides/slide"
+    r"|notesslides/notesslide|charts/chart|diagrams/data|pages/page)\d*|comments/[^/]+)\.xml"
+)
+"""The same of all parts with text."""
 _STRICT = re.compile(
     rb"http://purl\.oclc\.org/ooxml/(officeDocument|wordprocessingml|drawingml|presentationml|spreadsheetml)/"
 )
@@ -122,6 +127,12 @@ class Package:
             if target:
                 found.append(Relationship(one.get("Id", ""), kind, target, external))
         return found
+
+    def with_text(self) -> list[str]:
+        """The parts that have text by their names, in the order of their numbers."""
+        found = [(key, name) for key, name in self._names.items() if _WITH_TEXT.fullmatch(key)]
+        order = {key: int((_NUMBER.findall(key) or ("0",))[-1][:9]) for key, _ in found}
+        return [name for key, name in sorted(found, key=lambda one: (order[one[0]], one[0]))]
 
     def usual(self, part: str) -> list[Relationship]:
         """The parts that ``part`` leads to by their names, in the order of their numbers."""

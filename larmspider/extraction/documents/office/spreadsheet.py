@@ -20,7 +20,7 @@ from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.office.embedded import members
 from larmspider.extraction.documents.office.office import metadata
 from larmspider.extraction.documents.office.relationships import Package
-from larmspider.extraction.documents.office.workbook import Workbook
+from larmspider.extraction.documents.office.workbook import Workbook, add_cells_alone
 from larmspider.extraction.documents.ole import (
     NEEDS_ANOTHER,
     SIGNATURE,
@@ -61,7 +61,6 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _read(body: bytes, builder: DocumentBuilder) -> None:
-    workbook: Workbook | None = None
     archive: ZipReader | None = None
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
@@ -77,26 +76,31 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         archive = ZipReader(body)
         package = Package(archive)
         metadata(package, builder)
-        if package.main.lower().endswith(".bin"):
-            body = archive.checked(body)
-        else:
-            workbook = Workbook(package, builder)
-            body = workbook.for_calamine()
+        if not package.main.lower().endswith(".bin"):
+            _read_package(package, builder)
+            return
+        body = archive.checked(body)
     builder.note()
-    try:
-        _cells(body, builder, workbook)
-    except PasswordError:
-        raise Unread(Outcome.ENCRYPTED, "needs a password") from None
-    except CalamineError as error:
-        raise Unread(Outcome.DAMAGED, f"the cells cannot be read: {error}") from None
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
-    if workbook is not None:
-        workbook.texts.end()
+    _cells(body, builder)
     if archive is not None:
         archive.end()
+
+
+def _read_package(package: Package, builder: DocumentBuilder) -> None:
+    """An xlsx."""
+    try:
+        workbook = Workbook(package, builder)
+        body = workbook.for_calamine()
+        builder.note()
+        _cells(body, builder, workbook)
+        if package.archive.damage is not None:  # it may have cost a sheet
+            add_cells_alone(package, builder)
+    except Unread as unread:
+        if unread.outcome is Outcome.DAMAGED:
+            add_cells_alone(package, builder)
+        raise
+    workbook.texts.end()
+    package.archive.end()
 
 
 def _book(body: bytes) -> bytes:
@@ -144,6 +148,20 @@ def _area(book: bytes) -> int:
 
 
 def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = None) -> None:
+    """Raises Unread."""
+    try:
+        _add_cells(body, builder, workbook)
+    except PasswordError:
+        raise Unread(Outcome.ENCRYPTED, "needs a password") from None
+    except CalamineError as error:
+        raise Unread(Outcome.DAMAGED, f"the cells cannot be read: {error}") from None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
+
+
+def _add_cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None) -> None:
     book = CalamineWorkbook.from_filelike(io.BytesIO(body))
     for name in book.sheet_names:
         builder.add(name)

@@ -230,6 +230,26 @@ class Workbook:
             self.read_beside(name)
 
 
+def add_cells_alone(package: Package, builder: DocumentBuilder) -> None:
+    """Texts and values of a workbook that calamine does not open, part by part: what is whole of a
+    damaged file."""
+    for name in package.names(("xl/sharedstrings", "xl/worksheets/sheet")):
+        try:
+            root = package.xml(name)
+        except Spent:
+            raise
+        except Unread:
+            continue
+        for text in root.iter(S + "si", S + "is"):
+            builder.add("".join(text.itertext()))
+        for row in root.iter(S + "row"):
+            cells = (cell for cell in row if cell.get("t") != "s")
+            values = " ".join(one.text or "" for cell in cells for one in cell.iter(S + "v"))
+            if values:
+                builder.add(values)
+        builder.note()
+
+
 def _in_utf_8(data: bytes) -> bytes:
     """A part in UTF-16 (ECMA-376-2 8.1.4), which calamine does not read, in UTF-8."""
     if not data.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -32,8 +32,7 @@ _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
-_END_BYTES = 1 << 16
-"""Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); junk may follow."""
+_OBJECT = re.compile(rb"\d obj\b")
 _MAX_LOOKS = 1_000
 """Annotations of a page whose looks are read."""
 _EMPTY = len("\0\0")
@@ -53,13 +52,19 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         why = CUT_OFF if _is_cut_off(body) else "PDFium finds no PDF in it"
         raise Unread(Outcome.DAMAGED, why) from None
-    try:
-        return _read(document, body, url)
-    finally:
-        document.close()
+    with closing(document):
+        page, mended = _read(document, body, url)
+    if mended and not page.unread.startswith(Outcome.TOO_LONG):
+        with closing(pdfium.PdfDocument(mended)) as document:
+            whole, _ = _read(document, mended, url)
+        if len(whole.text) > len(page.text):
+            whole.unread = f"{Outcome.DAMAGED}: its table of objects is damaged"
+            return whole
+    return page
 
 
-def _read(document: Any, body: bytes, url: str) -> Page:
+def _read(document: Any, body: bytes, url: str) -> tuple[Page, bytes]:
+    """The Page, and a copy of a document with a damaged table of objects, b"" for others."""
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
@@ -93,7 +98,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             break
     for number in drawing:
         pages[number] = _with_looks(document, number, pages[number], creator)
-    unread = _add_notes(document, body, pages, builder, is_titled=is_titled)
+    notes = _add_notes(document, body, pages, builder, is_titled=is_titled)
     size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
@@ -107,14 +112,15 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         made.unread = f"{Outcome.DAMAGED}: no page can be read"
     elif _is_cut_off(body):
         made.unread = f"{Outcome.DAMAGED}: {CUT_OFF}"
-    made.unread = made.unread or unread
-    return made
+    made.unread = made.unread or notes.unread
+    return made, notes.mended
 
 
 def _is_cut_off(body: bytes) -> bool:
-    if b"startxref" in body[-_END_BYTES:]:
-        return False
-    return b"startxref" not in body.rstrip(b"\0 \t\r\n")[-_END_BYTES:]  # some files are padded
+    """Each PDF ends in ``startxref`` (ISO 32000-1 7.5.5); zeros or junk may follow. In a file that
+    was changed, or that is linearized, objects follow an earlier one."""
+    at = body.rfind(b"startxref")
+    return at < 0 or _OBJECT.search(body, at) is not None
 
 
 def _text(text_page: Any, creator: str) -> str:
@@ -167,10 +173,9 @@ def _noted(text: str, notes: list[str]) -> str:
 
 def _add_notes(
     document: Any, body: bytes, pages: list[str], builder: DocumentBuilder, *, is_titled: bool
-) -> str:
+) -> pdf_objects.Notes:
     """Add the notes of pdf_objects.py and the titles of the outline to their pages, and metadata
-    that are missing. ``is_titled``: the document has a title, else the title is a guess. Returns
-    why some notes are missing, "" if none are."""
+    that are missing. ``is_titled``: the document has a title, else the title is a guess."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
@@ -203,7 +208,7 @@ def _add_notes(
         if target not in known:
             builder.add_link(target)
     builder.note()
-    return notes.unread
+    return notes
 
 
 def _joined(base: str, target: str) -> str:

@@ -34,12 +34,16 @@ from larmspider.items import Outcome
 
 MAX_OBJECTS = 100_000
 """Annotations, fields and entries of the outline that are looked at."""
+_PIECE, _MAX_CHECKED = 1 << 16, 1 << 24
+"""Bytes of a stream that are unpacked in a piece, and in all, to see whether it is damaged."""
 _DEEP = 32
 """Parents of a field."""
 _PUSH_BUTTON, _PASSWORD = 1 << 16, 1 << 13
 _HOLDS_FILES = re.compile(rb"/EF\b|/ObjStm\b")
 """A body that has neither has no embedded file; to walk all pages takes a tenth of reading them."""
 _LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
+_FONT_FILES = ("/FontFile", "/FontFile2", "/FontFile3")
+_REBUILT = "reconstruct cross-reference table"
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
@@ -76,6 +80,7 @@ class Notes:
         self.targets: dict[str, None] = {}
         self.base = ""
         self.unread = ""
+        self.mended = b""
         self.title = self.author = ""
         """From the XMP metadata (14.3.2); PDF 2.0 has no other title."""
         self.modified: float | None = None
@@ -114,6 +119,8 @@ def notes_of(
     root = document.Root
     steps: tuple[Callable[[], None], ...] = (
         lambda: _pages(document, most_pages, notes, budget),
+        lambda: _whole(document, most_pages),
+        lambda: _mend(document, notes),
         lambda: _fields(root, notes, budget),
         lambda: _file_names(document, notes) if _HOLDS_FILES.search(body) else None,
         lambda: _outline(root, notes) if outline_acts else None,
@@ -144,6 +151,62 @@ def _pages(document: pikepdf.Pdf, most: int, notes: Notes, budget: Budget) -> No
             notes.count()
             with _damage_left_out(notes):
                 _annotation(annotation, number, notes, budget)
+
+
+def _whole(document: pikepdf.Pdf, most: int) -> None:
+    """Raises Unread if what a page draws, or its fonts need for their letters, cannot be unpacked:
+    PDFium then reads less, or other letters, and does not say so."""
+    known: dict[tuple[int, int], bool] = {}
+    bad = number = 0
+    for number, page in enumerate(document.pages, 1):
+        if number > most:
+            break
+        with suppress(*_DAMAGES):
+            bad += not all(_is_whole(one, known) for one in _of_page(page))
+    if bad:
+        raise Unread(Outcome.DAMAGED, f"the text of {bad:,} of {number:,} pages is damaged")
+
+
+def _mend(document: pikepdf.Pdf, notes: Notes) -> None:
+    """Keep a copy with a new table of objects, if the table does not lead to the objects. PDFium
+    reads a damaged table as far as it goes."""
+    if any(_REBUILT in str(warning) for warning in document.get_warnings()):
+        out = io.BytesIO()
+        document.save(out)
+        notes.mended = out.getvalue()
+
+
+def _of_page(page: Any) -> Iterator[Any]:
+    """Streams with the text of a page, and the letters of its fonts (9.10.3)."""
+    content = page.obj.get("/Contents")
+    yield from content if isinstance(content, Array) else (content,)
+    resources = page.obj.get("/Resources")
+    fonts = resources.get("/Font") if isinstance(resources, Dictionary) else None
+    for font in fonts.as_dict().values() if isinstance(fonts, Dictionary) else ():
+        if isinstance(font, Dictionary):
+            yield font.get("/ToUnicode")
+            for one in (font, *_dictionaries(font.get("/DescendantFonts"))):
+                if isinstance(described := one.get("/FontDescriptor"), Dictionary):
+                    yield from map(described.get, _FONT_FILES)
+
+
+def _is_whole(stream: Any, known: dict[tuple[int, int], bool]) -> bool:
+    if not isinstance(stream, Stream) or stream.get("/Filter") != Name.FlateDecode:
+        return True
+    if (number := stream.objgen) not in known:
+        known[number] = _inflates(stream.read_raw_bytes())
+    return known[number]
+
+
+def _inflates(data: bytes) -> bool:
+    inflater, left = zlib.decompressobj(), _MAX_CHECKED
+    try:
+        while data and not inflater.eof and left > 0:
+            left -= len(inflater.decompress(data, _PIECE))
+            data = inflater.unconsumed_tail
+    except zlib.error:
+        return False
+    return inflater.eof or left <= 0
 
 
 def _annotation(annotation: Any, number: int, notes: Notes, budget: Budget) -> None:
