@@ -145,6 +145,20 @@ def test_a_session_ends_with_role_password_and_user(console: Console) -> None:
     assert anna.get("/account").status == 303
 
 
+def test_a_session_does_not_go_by_a_later_token_of_the_same_name(console: Console) -> None:
+    thief = _by_token(console, console.tokens.make("backup", "operate"))
+    console.tokens.remove("backup")
+    owner = _by_token(console, console.tokens.make("backup", "operate"))
+    assert (thief.get("/account").status, owner.get("/account").status) == (303, 200)
+
+
+def _by_token(console: Console, token: str) -> Person:
+    person = Person(console, "", "")
+    got = request(console.url + "/login", "POST", {"Accept": "text/html"}, {"token": token})
+    person.cookie = got.headers.get("Set-Cookie", "").partition(";")[0]
+    return person
+
+
 def test_a_kill_while_a_user_is_deleted_leaves_no_token(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
