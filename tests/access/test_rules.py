@@ -69,10 +69,47 @@ def test_the_first_rule_that_fits(url: str, number: int | None) -> None:
         ("/**.pdf", "http://x/a.pdf.pdf", True),
         ("/*.pdf*.pdf", "http://x/a.pdf", False),
         ("x/a*b*c", "http://x/abcbc", True),
+        ("*/hr/*", "http://x/a/hr/b", True),
+        ("/hr%2A/*", "http://x/hr*/a", True),
+        ("/hr%2A/*", "http://x/hrx/a", False),
     ],
 )
 def test_patterns_of_several_stars(pattern: str, url: str, fits: bool) -> None:
     assert (Rules.of({pattern: ["group:hr"]}).number_of(url) == 0) is fits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("/hr/*", "http://x/a/..%2Fhr/b"),
+        ("/hr/*", "http://x/a/..%5Chr/b"),
+        ("/hr/*", "http://x/a/..;b/hr/c"),
+        ("/hr/*", "http://x/hr;jsessionid=1/a"),
+        ("/hr/*", "http://x/;a/hr/b"),
+        ("/hr;1/*", "http://x/hr;1/a"),
+        ("/%C3%9Cbersicht/*", "http://x/%C3%BCbersicht/a"),
+        ("/%48R/*", "http://x/hr/a"),
+        ("/bu\u0308ro/*", "http://x/b%C3%BCro/a"),
+        ("/b\xfcro/*", "http://x/bu%CC%88ro/a"),
+        ("/b\xfcro/*", "http://x/b%FCro/a"),
+        ("b\xfccher.example/*", "http://xn--bcher-kva.example/a"),
+        ("https://*.b\xfccher.example/*", "https://a.xn--bcher-kva.example/a"),
+        ("Wiki.example.:80/*", "http://wiki.example/a"),
+        ("https://wiki.example:443/*", "https://wiki.example/a"),
+        ("[::1]/hr/*", "http://[::1]:8080/hr/a"),
+        ("http://[0::1]:8080/hr/*", "http://[::1]:8080/hr/a"),
+        ("http://x//hr/*", "http://x/hr/a"),
+    ],
+)
+def test_other_spellings_of_what_a_rule_hides(pattern: str, url: str) -> None:
+    assert Rules.of({pattern: ["group:hr"]}).number_of(url) == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["http://x/public/..%2Fhr/a", "http://x/public/..;/hr/a", "http://x/public/%2e%2e/hr"]
+)
+def test_a_trick_opens_nothing(url: str) -> None:
+    assert Rules.of({"/public/*": ["everyone"], "/*": ["group:hr"]}).number_of(url) == 1
 
 
 def test_many_stars_take_no_time() -> None:
@@ -99,6 +136,9 @@ def test_a_star_is_all() -> None:
         ({"/hr/*": 3}, "expected a list of principals"),
         ({"hr": ["group:hr"]}, "expected \\* or a pattern with a path"),
         ({"": ["group:hr"]}, "expected a pattern"),
+        ({"/a/../hr/*": ["group:hr"]}, "has a segment of dots"),
+        ({"wi ki/hr/*": ["group:hr"]}, "'wi ki' is not the name of a host"),
+        ({"http://anna@wiki/*": ["group:hr"]}, "is not the name of a host"),
         ({"/" + "*a" * 9: ["everyone"]}, "9 stars; expected at most 8"),
         ({f"/{n}": [] for n in range(MAX_RULES + 1)}, "1,001 rules; expected at most 1,000"),
     ],

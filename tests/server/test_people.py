@@ -16,6 +16,7 @@ from larmspider.errors import ConfigError
 from larmspider.server import kept_list
 from larmspider.server.api.api import BASE
 from larmspider.server.people import users as users_module
+from larmspider.server.people.provider_acts import _is_ended
 from larmspider.server.people.tokens import TokenStore
 from larmspider.server.people.users import Users, narrowed
 from larmspider.web.auth import Guard, Identity, Provider, cookie_name
@@ -143,6 +144,20 @@ def test_a_session_ends_with_role_password_and_user(console: Console) -> None:
     anna = Person(console, "anna")
     assert anna.post("/logout").status == 303
     assert anna.get("/account").status == 303
+
+
+def test_a_session_does_not_go_by_a_later_token_of_the_same_name(console: Console) -> None:
+    thief = _by_token(console, console.tokens.make("backup", "operate"))
+    console.tokens.remove("backup")
+    owner = _by_token(console, console.tokens.make("backup", "operate"))
+    assert (thief.get("/account").status, owner.get("/account").status) == (303, 200)
+
+
+def _by_token(console: Console, token: str) -> Person:
+    person = Person(console, "", "")
+    got = request(console.url + "/login", "POST", {"Accept": "text/html"}, {"token": token})
+    person.cookie = got.headers.get("Set-Cookie", "").partition(";")[0]
+    return person
 
 
 def test_a_kill_while_a_user_is_deleted_leaves_no_token(
@@ -317,6 +332,20 @@ def test_names_of_companies() -> None:
     with pytest.raises(ConfigError, match=r"in 10,000 groups: expected at most 2,000"):
         checked_groups([f"g{number}" for number in range(10_000)], "anna")
     assert len(checked_groups([f"g{number}" for number in range(MAX_PRINCIPALS)], "a")) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "ended"),
+    [
+        ("1", ("1", "anna"), True), ("1", ("2", "anna"), False), ("1", ("", "anna"), True),
+        ("", ("2", "anna"), True), ("", ("2", ""), False), ("", ("2", "ben"), False),
+    ],
+)  # fmt: skip
+def test_the_sessions_that_a_logout_of_the_provider_ends(
+    number: str, told: tuple[str, str], ended: bool
+) -> None:
+    """A provider may tell the number of its session at the logout alone."""
+    assert _is_ended(Provider(number, "anna", "token"), *told) is ended
 
 
 def test_the_cookie_of_a_sign_in_is_taken_back(console: Console) -> None:

@@ -22,8 +22,12 @@ from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.server.api.api import BASE
+from larmspider.server.config.server_settings import ServerSettings
 from larmspider.server.people import principals
+from larmspider.server.people.people import ServerPeople
 from larmspider.server.people.principals import PrincipalTable
+from larmspider.server.people.users import Users
+from larmspider.web.reader import MAX_PRINCIPALS
 from tests.server.test_app import SEEDS, Console
 from tests.server.test_people import Person
 
@@ -141,6 +145,20 @@ def test_a_slow_machine_holds_up_no_other_request(
         return found.expanded({"user:anna"}, unknown := set())
 
     assert asyncio.run(run()) == {"user:anna", "uid:1007", "gid:100", "group:users"}
+
+
+def test_a_person_in_too_many_groups_has_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is left out could be one that is denied: such a person does not sign in by a
+    provider, and others are nobody in particular."""
+    groups = "\n".join(f'"group:g{n}" = ["group:hr"]' for n in range(MAX_PRINCIPALS))
+    found = table(tmp_path, f"[within]\n{groups}")
+    assert found.expanded({"user:anna", "group:hr"}) == frozenset()
+    assert "user:anna has more than 2000 principals" in caplog.text
+    people = ServerPeople(tmp_path, Users(tmp_path), ServerSettings())
+    with pytest.raises(ConfigError, match="anna has more than 2,000 groups and other names"):
+        people.identity_of("anna", frozenset({"user:anna", "group:hr"}))
 
 
 def test_many_groups_take_little_time(tmp_path: Path) -> None:

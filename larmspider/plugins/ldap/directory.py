@@ -194,7 +194,9 @@ class _Search:
             return None
         query = self._settings.filter.replace("{name}", escape_filter_chars(name))
         if named:
-            query = f"(|{query}({self._settings.name_attribute}={escape_filter_chars(name)}))"
+            anybody = self._settings.filter.replace("{name}", "*")
+            own = f"({self._settings.name_attribute}={escape_filter_chars(name)})"
+            query = f"(|{query}(&{anybody}{own}))"
         names = [self._settings.name_attribute, "uidNumber", "gidNumber", "objectSid"]
         found = self._entries(self._settings.base, query, names, most=2)
         if len(found) > 1:
@@ -292,7 +294,9 @@ def _text(values: Mapping[str, list[bytes]], name: str) -> str:
 
 
 def _numbers(values: Mapping[str, list[bytes]], front: str, name: str) -> set[str]:
-    return {f"{front}{int(one)}" for one in values.get(name, ()) if one.isdigit()}
+    """Without 0: it is root, who may read each file."""
+    found = {int(one) for one in values.get(name, ()) if one.isdigit() and len(one) <= 10}
+    return {f"{front}{one}" for one in found if one}
 
 
 def _sids(values: Mapping[str, list[bytes]], name: str = "objectSid") -> set[str]:

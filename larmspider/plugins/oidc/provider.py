@@ -319,7 +319,7 @@ class OidcProvider:
             raise self._refused("the token is of another issuer", 403)
         if own not in audiences or claims.get("azp", own) != own:
             raise self._refused("the token is for another application", 403)
-        times = [claims.get(name) for name in ("iat", "exp")]
+        times = [claims.get("iat"), claims.get("exp"), claims.get("nbf", now)]
         if not all(isinstance(one, int | float) for one in times):
             raise self._refused("the token has no time", 403)
         for off in (claims["iat"] - now, now - claims["exp"], claims.get("nbf", now) - now):

@@ -11,6 +11,8 @@ from larmspider.errors import ConfigError
 from larmspider.web.auth import EDIT, OPERATE, SEARCH
 from larmspider.web.reader import KINDS
 
+DISABLED = "userAccountControl:1.2.840.113556.1.4.803:=2"
+"""Accounts of Active Directory that are disabled: those of people who have left."""
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
@@ -99,7 +101,7 @@ class Ldap(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     filter: Annotated[
         str,
         _about("Finds a person; {name} is the name in the form", min_length=1, max_length=1_000),
-    ] = "(&(objectClass=user)(sAMAccountName={name}))"
+    ] = f"(&(objectClass=user)(sAMAccountName={{name}})(!({DISABLED})))"
     name_attribute: Annotated[
         str, _about("The attribute that is the person's name", min_length=1, max_length=100)
     ] = "sAMAccountName"

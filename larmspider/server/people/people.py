@@ -189,13 +189,13 @@ class ServerPeople(People):
     def identity_of(self, name: str, principals: frozenset[str], mark: str = PROVIDER) -> Identity:
         """A person whom the directory or provider has signed in. Call it in a thread, or after
         `prepare`. Raises ConfigError."""
-        if len(principals) > MAX_PRINCIPALS:
+        expanded = self.table.expanded(principals)
+        if not expanded:
             raise ConfigError(
-                f"{name} has {len(principals):,} principals: expected at most {MAX_PRINCIPALS:,}"
+                f"{name} has more than {MAX_PRINCIPALS:,} groups and other names: expected at most"
+                " that many"
             )
-        return Identity(
-            name, self.roles.scope_of(self.table.expanded(principals)), principals, mark
-        )
+        return Identity(name, self.roles.scope_of(expanded), principals, mark)
 
     async def renew(self, guard: Guard) -> None:
         """Look up again the people whom the directory has signed in. Their groups and roles are

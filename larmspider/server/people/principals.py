@@ -106,9 +106,10 @@ class PrincipalTable:
                 raise HttpError(DIRECTORY_AWAY, 503) from None
 
     def expanded(self, given: Collection[str], unknown: set[str] | None = None) -> frozenset[str]:
-        """``given`` with other names of the same person, and with groups of groups; at most
-        MAX_PRINCIPALS. This machine may take long to answer: with ``unknown`` it is not asked, and
-        the users that it has to be asked about are added there."""
+        """``given`` with other names of the same person, and with groups of groups. Empty for more
+        than MAX_PRINCIPALS: one that is left out could be one that is denied. This machine may take
+        long to answer: with ``unknown`` it is not asked, and the users that it has to be asked
+        about are added there."""
         try:
             self.read()
         except ConfigError as error:
@@ -116,7 +117,10 @@ class PrincipalTable:
                 logger.error("%s; the last valid table stays in force", error)
             self.problem = str(error)
         found, waiting = set(given), list(given)
-        while waiting and len(found) < 2 * MAX_PRINCIPALS:
+        while waiting:
+            if len(found) > MAX_PRINCIPALS:
+                logger.error("%s has more than %d principals", max(given), MAX_PRINCIPALS)
+                return frozenset()
             one = waiting.pop()
             more = [*self._same.get(one, ()), *self._parents.get(one, ())]
             if self._posix and one.startswith("user:"):

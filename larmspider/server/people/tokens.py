@@ -124,7 +124,7 @@ class TokenStore:
         found = next((one for one in self.all() if one.name == name), None)
         if found is None:
             return None
-        mark = f"token:{found.name}"
+        mark = f"token:{found.name}:{found.digest[:16]}"  # a later token may have the same name
         if not found.user:
             return Identity(found.name, found.scope, mark=mark)
         user = self.users.find(found.user)
@@ -183,7 +183,7 @@ class TokenGuard(Guard):
         kind, _, rest = identity.mark.partition(":")
         match kind:
             case "token":
-                return self._store.identity(rest) == identity
+                return self._store.identity(rest.partition(":")[0]) == identity
             case "user":
                 return self._store.users.identity(identity.name) == identity
         return True

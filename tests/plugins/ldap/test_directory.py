@@ -15,7 +15,7 @@ import pytest
 
 from larmspider.errors import ConfigError, HttpError
 from larmspider.plugins.ldap.directory import LdapDirectory
-from larmspider.server.config.sign_in_settings import Ldap
+from larmspider.server.config.sign_in_settings import DISABLED, Ldap
 from tests.server.test_app import Console
 from tests.support.servers.slapd import ADMIN, GROUP_SID, MANY, PASSWORD, SID, SUFFIX, Slapd
 from tests.support.web.serving import Got, request
@@ -167,6 +167,21 @@ def test_at_the_server(slapd: Slapd, tmp_path: Path) -> None:
 def test_settings_that_cannot_be(slapd: Slapd, changed: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         directory(slapd, **changed)
+
+
+def test_a_disabled_account_and_root(slapd: Slapd) -> None:
+    """Accounts of people who have left Active Directory are disabled and not deleted."""
+    found = directory(slapd, filter=f"(&(uid={{name}})(!({DISABLED})))")
+    person = f"cn=person 5,ou=people,{SUFFIX}"
+    server = ldap3.Server("127.0.0.1", slapd.port, get_info=ldap3.NONE)
+    with ldap3.Connection(server, ADMIN, PASSWORD) as connection:
+        for account, numbers, known in (("512", "0", True), ("514", "1012", False)):
+            change = {"userAccountControl": [(ldap3.MODIFY_REPLACE, [account])],
+                      "uidNumber": [(ldap3.MODIFY_REPLACE, [numbers])]}  # fmt: skip
+            assert connection.modify(person, change), connection.result
+            leaver = found.look_up("leaver")
+            assert (leaver is not None) is known
+            assert leaver is None or not any(one.startswith("uid:") for one in leaver[1])
 
 
 def test_a_person_who_leaves(slapd: Slapd, tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ NOW = int(time.time())
         ({"nbf": NOW + 86_400}, "expected at most 60 s"),
         ({"exp": None}, "has no time"),
         ({"exp": "tomorrow"}, "has no time"),
+        ({"nbf": "now"}, "has no time"),
         ({"nonce": "x"}, "for another sign-in"),
         ({"nonce": None}, "for another sign-in"),
         ({"sub": 7}, "names no person"),
