@@ -85,6 +85,9 @@ def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     records = ((name, host.record) for name, host in frontier.hosts.items())
     if expired := [name for name, record in records if record.reason == LOGIN_EXPIRED]:
         parts.append(f"{_some(expired)}: {LOGIN_EXPIRED}")
+    if refused := [n for n in silent if frontier.hosts[n].record.last_kind == "sign-in"]:
+        parts.append(f"the account for {_some(refused)} is refused")
+        silent = [name for name in silent if name not in refused]
     if silent:
         verb = "does" if len(silent) == 1 else "do"
         parts.append(f"{_some(silent)} {verb} not answer")

@@ -306,6 +306,18 @@ def test_a_wrong_password_is_told_once_and_deletes_nothing(server: Samba, folder
     assert log.count("NT_STATUS_WRONG_PASSWORD") <= 2  # servers lock accounts that fail often
 
 
+def test_a_refresh_says_that_the_account_is_refused(server: Samba, folder: Path) -> None:
+    crawl = start_of(folder, "refused")
+    (folder / "tree" / "kept.txt").write_text("harbour kept")
+    assert server.crawl("smb://127.0.0.1/tree/", crawl).status == 0
+    ran = server.crawl(
+        "smb://127.0.0.1/tree/", crawl, refresh="all", LARM_HOST_MAX_PARKS="0",
+        LARM_SITES_FILE=str(server.sites(crawl, password="wrong")), LARM_BACKOFF_SECS="0.05",
+    )  # fmt: skip
+    assert "waits       the account for 127.0.0.1:445 is refused" in ran.out, ran.out
+    assert "does not answer" not in ran.out
+
+
 # politeness
 
 
