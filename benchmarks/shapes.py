@@ -101,8 +101,9 @@ def _commit(frontier: Frontier) -> None:
 def _fetch_all(frontier: Frontier, number: int) -> None:
     leases: list[Lease] = []
     for _ in range(number):
-        while len(leases) < 16 and (lease := frontier.pop()) is not None:
-            leases.append(lease)
+        while len(leases) < 16 and ((lease := frontier.pop()) is not None or not leases):
+            if lease is not None:  # else hosts have joined their group
+                leases.append(lease)
         lease = leases.pop(0)
         frontier.answered(lease, 0.001)
         frontier.acknowledge(lease, STORED)

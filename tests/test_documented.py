@@ -165,8 +165,10 @@ def test_the_operator_of_the_guide_finds_pages(
         writer.commit()
     searcher = Searcher.open(tmp_path)
     found = {typed: [hit.url for hit in searcher.search(typed).hits]
-             for typed in ("tide year:2024", "tide -year:2024", "tide year:2022")}  # fmt: skip
-    assert [*found.values()] == [["http://h/2024"], ["http://h/2023"], []]
+             for typed in ("tide year:2024", "tide -year:2024", "tide year:2022",
+                           "tide year:2024-02-29", "tide year:2023-12")}  # fmt: skip
+    first, second = ["http://h/2023"], ["http://h/2024"]
+    assert [*found.values()] == [second, first, [], second, first]
 
 
 def test_the_filter_of_the_guide_does_something() -> None:

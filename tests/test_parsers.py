@@ -97,10 +97,10 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/archives.py": row(
         DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
     ),
-    "extraction/documents/broken_zip.py": row(
-        DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"
+    "extraction/documents/broken_zip.py": row(DOCUMENTS, _LIMITS, "zipfile"),
+    "extraction/documents/containers.py": row(
+        DOCUMENTS, _LIMITS, "olefile", "zipfile", "extraction.documents"
     ),
-    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
     "extraction/documents/content_lines.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/office/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),

@@ -43,6 +43,7 @@ PROFILED = "--site postgresql-doc-15 --pages 60"
 ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
+    r"scrapy search --dir restored": "tests/recovery/test_backup.py",
     r"scrapy serve": "tests/web/test_serve.py",
     r"(scrapy|larmspider) (server|ctl|user|crawl intranet --file)": "tests/server/test_server.py",
     r"scrapy control": "tests/web/test_control.py",
@@ -115,7 +116,7 @@ def commands(beginning: str) -> list[str]:
 
 
 HERE = (
-    r"scrapy (crawl intranet|search|explain|page|hosts|links|report|reindex|export)"
+    r"scrapy (crawl intranet|search(?! --dir)|explain|page|hosts|links|report|reindex|export)"
     r"|redis-cli|make|python -m bench"
 )
 CRAWLS = [
@@ -123,7 +124,7 @@ CRAWLS = [
     for one in commands("scrapy crawl intranet -a start=(?!http://127|file:|smb:|imaps:)")
     if "REDIS" not in one and "LARM_DIR=restored" not in one  # tests/commands/test_backup_page.py
 ]
-READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex|export)")
+READERS = commands("scrapy (search (?!-s|--dir)|explain|page|hosts|links|report|reindex|export)")
 
 
 def test_a_shown_command_is_run() -> None:
@@ -175,7 +176,8 @@ def test_crawls_are_shown() -> None:
 @pytest.mark.parametrize("command", READERS)
 def test_a_crawl_is_read_as_shown(command: str, site: ScriptedServer, crawled: Path) -> None:
     """Each command says something, and ends with 0."""
-    ran = run(command, site, crawled)
+    (crawled / "labels.txt").write_text(f"Forms => {site.url('/')}")
+    ran = run(command, site, crawled, *(["-sLARM_LABELS_FILE=labels.txt"] * ("--label" in command)))
     assert ran.status == 0, ran.err
     assert ran.out or (crawled / "report.html").stat().st_size > 1000
 

@@ -240,6 +240,7 @@ class Frontier(FrontierState):
             lease = dispatch.lease(self, host, now)
             schedule(self, host)
             if host.group is not before:
+                left -= 1
                 continue
             if lease is not None:
                 return lease

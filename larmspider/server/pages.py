@@ -228,6 +228,12 @@ def pages_of(server: Server) -> Sequence[PageView]:
             for path, view, nav, scope in found
         ),
         PageView("/control/queries", queries, "Search log", without_crawl=True, scope=OPERATE),
-        PageView("/control/search", curated, "Search words", without_crawl=True, scope=OPERATE),
+        PageView(
+            "/control/search",
+            curated,
+            "Synonyms, best bets and labels",
+            without_crawl=True,
+            scope=OPERATE,
+        ),
         PageView("/login", login, without_crawl=True),
     )

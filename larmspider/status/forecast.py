@@ -193,7 +193,7 @@ def forecast(
         )
     if found > MOVES_AWAY * rate > 0:
         reasons.append(
-            f"URLs are found about as fast as fetched ({found:.3g} and {rate:.3g} a second),"
+            f"URLs are found as fast as fetched, or faster ({found:.3g} and {rate:.3g} a second),"
             " so the crawl will take longer."
         )
     elif found > 0.05 * rate > 0:

@@ -188,7 +188,12 @@ class CrawlStatus:
         made, found = self._forecast.get(wait=wait)
         if run_state.state is not State.RUNNING or not found.seconds:
             return found
-        return replace(found, seconds=max(0.0, found.seconds - (now - made)))
+        past = now - made
+        return replace(
+            found,
+            seconds=max(0.0, found.seconds - past),
+            slowest=[replace(one, seconds=max(0.0, one.seconds - past)) for one in found.slowest],
+        )
 
     def _make_forecast(self) -> tuple[float, Forecast]:
         """The forecast, and when it was made."""

@@ -379,7 +379,7 @@ def test_forms(console: Console) -> None:
     assert ">http://w/\nhttp://v/</textarea>" in copied
     console.send("/new", name="twin", seeds="http://v/b")
     assert (
-        "v may be crawled by wiki, too: the crawls keep one gap"
+        "v may be crawled by wiki, too: their requests to it share one delay"
         in console.page("/manage/twin").text
     )
     reader = console.token("read")

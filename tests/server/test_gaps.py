@@ -73,7 +73,7 @@ def test_two_crawls_keep_one_gap_at_a_host(scripted_server: Servers, tmp_path: P
                 lambda name=name: server.api(f"/crawls/{name}")["summary"]["state"] == "ended",
                 f"{name} has ended",
             )
-        assert "keep one gap together" in server.api("/crawls/a")["shared"][0]
+        assert "share one delay" in server.api("/crawls/a")["shared"][0]
         assert server.api("/crawls/c")["shared"] == []
         pages = [server.api(f"/crawls/{name}")["summary"]["pages"] for name in "abc"]
     assert pages == [15, 15, 15]

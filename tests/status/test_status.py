@@ -14,7 +14,7 @@ import pytest
 
 from larmspider import stats
 from larmspider.errors import CrawlDirError
-from larmspider.status.forecast import Forecast
+from larmspider.status.forecast import Forecast, HostForecast
 from larmspider.status.refreshing import STALE, RefreshingCache
 from larmspider.status.snapshot import Gauges
 from larmspider.status.status import CURVES_SECS, UNCOMMITTED, CrawlStatus
@@ -70,7 +70,7 @@ def test_the_end_comes_nearer_while_the_forecast_stays(
 
     def foreseen(*_: object, **given: object) -> Forecast:
         most.append(given["most"])
-        return Forecast(30.0, [])
+        return Forecast(30.0, [], [HostForecast("slow:80", 3, 29.0, "")])
 
     monkeypatch.setattr("larmspider.status.status.forecast", foreseen)
     source = Served(crawl).source
@@ -81,7 +81,8 @@ def test_the_end_comes_nearer_while_the_forecast_stays(
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert crawl_status.status(gauges).forecast.seconds == 30
         now[0] = 4.0
-        assert crawl_status.status(gauges).forecast.seconds == 26
+        later = crawl_status.status(gauges).forecast
+        assert (later.seconds, [one.seconds for one in later.slowest]) == (26, [25])
     assert most == [110 - 63]
 
 

@@ -35,6 +35,7 @@ from larmspider.web.connections import MAX_CONNECTIONS, Connections
 from larmspider.web.request import THREADS
 from larmspider.workdir.manifest import MANIFEST, SHARED
 from tests.support.web.browser import Browser
+from tests.support.web.console import until
 from tests.support.web.serving import ADDRESS, LOOKS, Served, request, shown
 from tests.support.web.serving import TOKEN as SERVED
 
@@ -129,6 +130,35 @@ def test_links_and_urls_are_not_mixed_up(served: Callable[..., Served], demo_cra
     assert '<th scope="row">scope</th>' in links
     assert ">robots<" not in links
     assert 'data-text="refused">0<' not in page
+
+
+def test_linked_hosts_lead_to_pages_that_exist(
+    served: Callable[..., Served], demo_crawl: Path
+) -> None:
+    """Hosts outside of the scope are listed, and have no page."""
+    site = served(demo_crawl)
+    until(lambda: site.get("/links?show=hosts&format=json").status == 200, "links are counted")
+    rows = LexborHTMLParser(site.get("/links?show=hosts").text).css(".data tbody th")
+    led = [one.css_first("a") for one in rows]
+    assert [site.get(one.attributes["href"] or "").status for one in led if one] == [200]
+    assert None in led
+
+
+@pytest.mark.parametrize(
+    ("below", "above"),
+    [("/traps", "/control"), ("/deletes", "/control"), ("/hosts/{host}", "/hosts")],
+)
+def test_the_navigation_marks_the_page_above(
+    served: Callable[..., Served], demo_crawl: Path, below: str, above: str
+) -> None:
+    """A page that the navigation does not name shows where it belongs, and leads back there."""
+    site = served(demo_crawl)
+    hosts = LexborHTMLParser(site.get("/hosts").text)
+    found = hosts.css_first(".data tbody th a").attributes["href"]
+    page = LexborHTMLParser(site.get(found if "{host}" in below else below).text)
+    (marked,) = page.css("nav [aria-current]")
+    assert marked.attributes["href"] == above
+    assert page.css_first("main a").attributes["href"] == above
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -603,12 +633,14 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
     shutil.copytree(demo_crawl, tmp_path / "crawl")
     with (tmp_path / "crawl" / "Monitor.log").open("a") as log:
         for n in range(1, 9):
-            log.write(f"2099-01-31T12:00:0{n}.000Z\t{n}\t1.0\t{n}\t0\t0\t0\t1\t0\t9\t9\n")
+            pages = n if n < 8 else 7 + 777
+            log.write(f"2099-01-31T12:00:0{n}.000Z\t{pages}\t1.0\t{n}\t0\t0\t0\t1\t0\t9\t9\n")
     site = served(tmp_path / "crawl")
     page = LexborHTMLParser(site.get("/").text)
     known = page.css_first("[data-text=known]").text()
-    assert re.fullmatch(r"\d+ of \d+ known URLs stored", known)
+    assert re.fullmatch(r"\d+ of \d+ known URLs done, \d+ stored", known)
     assert 0 < float(page.css_first("progress").attributes["value"] or 0) <= 100
+    assert page.css_first("[data-text=pages-top]").text() == "777"
     assert "visits its pages again" in page.css_first("#next").text()
     assert page.css_first(".chart svg path.line").attributes["d"]
     browser.open(site.url + "/")

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from larmspider.extraction.documents.broken_zip import with_list
+from larmspider.extraction.documents.broken_zip import is_listed_within, with_list
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
 from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, Member, or_why
@@ -37,8 +37,8 @@ else:
 
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
-    "application/x-bzip2": bz2.open,
-    "application/x-xz": lambda file: _Xz(file),
+    "application/x-bzip2": lambda file: _Streams(file, bz2.BZ2Decompressor),
+    "application/x-xz": lambda file: _Streams(file, lzma.LZMADecompressor),
     "application/x-lzma": lzma.open,
     "application/zstd": zstd.open,
 }
@@ -46,17 +46,16 @@ _PIECE = 1 << 16
 _END_BYTES = (1 << 16) + 22
 """Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
 _HEAD_BYTES = 30  # bytes of a member's head before its name
-_XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "its compression is not supported"
 
 
-class _Xz(io.RawIOBase):
-    """An xz file, unpacked as it is read. Zeros may separate its streams (xz 1.2, 2.2);
-    ``lzma.open`` would take them for the end."""
+class _Streams(io.RawIOBase):
+    """The streams of an xz or bzip2 file, unpacked as they are read. Zeros may separate them (xz
+    1.2, 2.2). ``lzma.open`` and ``bz2.open`` would take zeros or a damaged stream for the end."""
 
-    def __init__(self, packed: io.BytesIO) -> None:
-        self._packed, self._stream = packed, lzma.LZMADecompressor()
+    def __init__(self, packed: io.BytesIO, make: Any) -> None:
+        self._packed, self._make, self._stream = packed, make, make()
 
     def read(self, size: int = -1) -> bytes:
         while True:
@@ -64,20 +63,19 @@ class _Xz(io.RawIOBase):
             if self._stream.eof:
                 if not (packed := self._next_stream()):
                     return b""
-                self._stream = lzma.LZMADecompressor()
+                self._stream = self._make()
             elif self._stream.needs_input and not (packed := self._packed.read(_PIECE)):
                 raise EOFError("it is cut off")
             if data := self._stream.decompress(packed, size):
-                return data
+                return bytes(data)
 
     def _next_stream(self) -> bytes:
-        """The first bytes of the next stream; b"" at the end of the file, and if no stream
-        follows."""
-        packed = self._stream.unused_data
+        """The first bytes of the next stream; b"" at the end of the file."""
+        packed: bytes = self._stream.unused_data
         while not (packed := packed.lstrip(b"\0")):
             if not (packed := self._packed.read(_PIECE)):
                 return b""
-        return packed if packed.startswith(_XZ_START[: len(packed)]) else b""
+        return packed
 
 
 class ZipReader:
@@ -206,9 +204,12 @@ class ZipReader:
 
 def _opened(body: bytes) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(io.BytesIO(body))
+        archive = zipfile.ZipFile(io.BytesIO(body))
     except UnicodeDecodeError:
-        return zipfile.ZipFile(io.BytesIO(without_false_flags(body)))
+        archive = zipfile.ZipFile(io.BytesIO(without_false_flags(body)))
+    if is_listed_within(body, archive):
+        raise zipfile.BadZipFile("it has lost its list")
+    return archive
 
 
 _COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")

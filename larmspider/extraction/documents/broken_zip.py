@@ -15,15 +15,14 @@ import struct
 import zipfile
 from typing import NamedTuple
 
-from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS
-
 _HEAD = struct.Struct("<4s5H3I2H")
 _LISTED = struct.Struct("<4s6H3I5H2I")
 _SIZES_BEHIND = re.compile(rb"PK\x07\x08(?=(.{12}))", re.DOTALL)
 _STREAMED = 8
 _UNKNOWN = 0xFFFFFFFF
 _JUNK_BYTES = 1_024  # before the first member
-_MAX_STREAMED = 10 * MAX_MEMBERS
+_MAX_LISTED = 10_000  # as parts.MAX_MEMBERS
+_MAX_STREAMED = 10 * _MAX_LISTED
 
 
 class _Sizes(NamedTuple):
@@ -37,10 +36,17 @@ def is_broken(body: bytes) -> bool:
     if body.find(b"PK\3\4", 0, _JUNK_BYTES) < 0:
         return False
     try:
-        zipfile.ZipFile(io.BytesIO(body)).close()
-    except DAMAGES:
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            return is_listed_within(body, archive)
+    except Exception:  # noqa: BLE001 - zipfile and its codecs raise what bytes make them raise
         return True
-    return False
+
+
+def is_listed_within(body: bytes, archive: zipfile.ZipFile) -> bool:
+    """Whether ``body`` has lost its list, and ``archive`` has the list of a member: a docx that is
+    stored unpacked."""
+    places = [info.header_offset for info in archive.infolist()]
+    return body.startswith(b"PK\3\4") and bool(places) and min(places) > 0
 
 
 def with_list(body: bytes) -> bytes:
@@ -48,7 +54,7 @@ def with_list(body: bytes) -> bytes:
     behind = _sizes_behind(body)
     listed: list[bytes] = []
     at = body.find(b"PK\3\4")
-    while 0 <= at <= len(body) - _HEAD.size and len(listed) <= MAX_MEMBERS:
+    while 0 <= at <= len(body) - _HEAD.size and len(listed) <= _MAX_LISTED:
         _, version, flags, method, time, day, *sizes, name, extra = _HEAD.unpack_from(body, at)
         begin = at + _HEAD.size + name + extra
         if begin > len(body):

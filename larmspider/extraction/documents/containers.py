@@ -21,11 +21,13 @@ import olefile
 
 from larmspider.extraction.body_type import (
     OLE_NAMES,
+    ZIP,
     media_type,
     type_in_zip,
     type_of_names,
     type_of_ole,
 )
+from larmspider.extraction.documents.broken_zip import is_listed_within, with_list
 from larmspider.urls.media_types import ODF, OOXML, reader_of
 
 _END_BYTES, _MAX_NAMES = 1 << 17, 10_000
@@ -91,15 +93,22 @@ def _type_of_zip(body: bytes) -> str:
         return ""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
-            names = {_plain(name): name for name in archive.namelist()[:_MAX_NAMES]}
-            return (
-                _by_mimetype(archive, names)
-                or _by_relationships(archive, names)
-                or _of_iwork(archive, names)
-                or type_of_names(names)
-            )
+            if not is_listed_within(body, archive):
+                return _type_of_members(archive)
+        with zipfile.ZipFile(io.BytesIO(with_list(body))) as archive:
+            return _type_of_members(archive) or ZIP
     except Exception:  # noqa: BLE001 - zipfile and its codecs raise what bytes make them raise
         return ""
+
+
+def _type_of_members(archive: zipfile.ZipFile) -> str:
+    names = {_plain(name): name for name in archive.namelist()[:_MAX_NAMES]}
+    return (
+        _by_mimetype(archive, names)
+        or _by_relationships(archive, names)
+        or _of_iwork(archive, names)
+        or type_of_names(names)
+    )
 
 
 def _plain(name: str) -> str:

@@ -116,7 +116,7 @@ class Crawls:
                     found.setdefault(host, []).append(entry.name)
         return [
             f"{'Any host' if host == EVERY_HOST else host} may be crawled by"
-            f" {', '.join(sorted(others))}, too: the crawls keep one gap together"
+            f" {', '.join(sorted(others))}, too: their requests to it share one delay"
             for host, others in sorted(found.items())
         ]
 

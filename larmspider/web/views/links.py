@@ -65,6 +65,7 @@ def links(request: WebRequest) -> WebResponse:
             if show == "broken" else [],
             linked=most_linked(logs, index, start, SHOWN) if show == "pages" else [],
             hosts=index.most_linked_hosts()[:200] if show == "hosts" else [],
+            known=source.hosts() if show == "hosts" else {},
         )  # fmt: skip
 
 

@@ -62,17 +62,19 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
     sizes = curve(moments, [point.bytes for point in past.points])
     seconds = status.forecast.seconds
     known, queued = urls.get("discovered", 0), urls.get("queued", 0)
-    done = 100 * (known - queued) / known if known else 0.0
+    done = max(0, known - queued - status.in_flight)
     left = [say("{n} queued", n=queued)] if queued else []
     if seconds and running and not (status.gauges and status.gauges.paused):
         left.append(say("about {time} left", time=say.duration(seconds)))
     count, rate, size = say.count, say.rate, say.size
     return {
         "texts": {
-            "done": f"{done:.1f}",
+            "done": f"{100 * done / known if known else 0.0:.1f}",
             "known": say(
-                "{stored} of {n} known URL stored|{stored} of {n} known URLs stored",
+                "{done} of {n} known URL done, {stored} stored"
+                "|{done} of {n} known URLs done, {stored} stored",
                 n=known,
+                done=done,
                 stored=urls.get("stored", 0),
             ),
             "left": ", ".join(left) or say("nothing is queued"),
@@ -90,8 +92,8 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
             "memory": "–" if status.memory is None else size(status.memory),
             "disk": size(status.disk),
             "disk-free": size(status.disk_free),
-            "pages-top": rate(pages.top),
-            "bytes-top": size(sizes.top),
+            "pages-top": rate(max((point.pages for point in past.points), default=0.0)),
+            "bytes-top": size(max((point.bytes for point in past.points), default=0.0)),
             "first": say.when(moments[0]) if moments else "",
             "last": say.when(moments[-1]) if moments else "",
             "runs": say("{n} run of this crawl|{n} runs of this crawl", n=max(past.runs, running)),

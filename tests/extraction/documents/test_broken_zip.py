@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
 import zipfile
 from collections.abc import Callable
 
@@ -157,6 +159,37 @@ def test_strings_of_a_damaged_sheet_are_read() -> None:
     page = read(overwritten(body, body.find(b"xl/worksheets") + 24), "a.xlsx")
     assert "harbour" in page.text
     assert page.unread.startswith("damaged: ")
+
+
+def test_the_list_of_a_docx_inside_is_not_the_list_of_a_cut_zip() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.txt", "one")
+        archive.writestr("b.docx", SAMPLES["docx"].body)
+        archive.writestr("c.txt", "three " * 99)
+    body = out.getvalue()
+    page = read(body[: body.index(b"c.txt") + 99], "a.zip")
+    assert [part.name for part in page.parts] == ["a.txt", "b.docx", "c.txt"]
+    assert SAMPLES["docx"].phrase in page.parts[1].text
+    assert page.unread.startswith("damaged: ")
+
+
+@pytest.mark.parametrize(("name", "pack"), [("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_a_damaged_stream_behind_a_whole_one_is_not_the_end(
+    name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    body = pack(b"one ") + pack(b"two")
+    assert read(body + bytes(512), f"a.txt.{name}").parts[0].text == "one two"
+    (part,) = read(pack(b"one ") + b"?" + pack(b"two")[1:], f"a.txt.{name}").parts
+    assert part.text == "one"
+    assert part.unread.startswith("damaged: ")
+
+
+def test_zeros_behind_a_mail_are_no_part_of_it() -> None:
+    head = b"Subject: x\r\nMIME-Version: 1.0\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    assert "harbour" in read(head + b"aGFyYm91cg==" + bytes(99), "a.eml").text
+    page = read(SAMPLES["tnef"].body + bytes(99), "winmail.dat")
+    assert (SAMPLES["tnef"].phrase in page.text, page.unread) == (True, "")
 
 
 def test_a_list_is_made_of_heads_that_lie() -> None:

@@ -31,6 +31,27 @@ def word(text: str, codec: str, label: str) -> bytes:
 # Headers.
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize(
+    "junk", [b">From anna Tue Jan  2 10:00:00 2024", b"no header", b"\xff\xfe garbage \x01", b"---"]
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_line_in_the_head_that_is_no_header_is_skipped(end: bytes, junk: bytes, at: int) -> None:
+    head = [b"Subject: =?utf-8?Q?K=C3=A4se?=", b"MIME-Version: 1.0",
+            b"Content-Type: text/plain;", b" charset=utf-8",
+            b"Content-Transfer-Encoding: quoted-printable"]  # fmt: skip
+    head.insert(at, junk)
+    page = read(end.join([*head, b"", b"Gr=C3=BC=C3=9Fe"]))
+    assert (page.title, page.unread) == ("K\u00e4se", "")
+    assert "Gr\u00fc\u00dfe" in page.text
+
+
+def test_a_text_without_a_line_before_it_stays_whole() -> None:
+    page = read(b"Subject: a\nHello Ben,\nthis is it.\n\nMore: later\n")
+    assert "Hello Ben, this is it." in page.text
+    assert "More: later" in page.text
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [

@@ -399,8 +399,8 @@ def test_a_pdf_that_lost_its_end_or_pages_is_damaged():
     assert page.unread == "damaged: 1 of 3 pages cannot be read"
 
 
-@pytest.mark.parametrize("is_font", [False, True])
-def test_damage_in_the_letters_of_a_page_is_not_silent(is_font):
+@pytest.mark.parametrize("font", ["", "ToUnicode", "FontDescriptor"])
+def test_damage_in_the_letters_of_a_page_is_not_silent(font):
     """FTP in ASCII mode, or a bad disk, leaves a PDF that opens."""
     drawn = zlib.compress(b"BT /F1 12 Tf 50 700 Td (first page) Tj ET" + b" " * 900)
     out = io.BytesIO()
@@ -409,10 +409,12 @@ def test_damage_in_the_letters_of_a_page_is_not_silent(is_font):
         packed.write(drawn, filter=pikepdf.Name.FlateDecode)
         page = document.pages[0].obj
         page[pikepdf.Name.Contents] = packed
-        if is_font:
+        if font:
             letters = document.make_stream(b"")
             letters.write(drawn, filter=pikepdf.Name.FlateDecode)
-            page.Resources.Font.F1.ToUnicode = letters
+            file = pikepdf.Dictionary(FontFile=letters)
+            used = {"ToUnicode": letters, "FontDescriptor": file}[font]
+            page.Resources.Font.F1[f"/{font}"] = used
             page[pikepdf.Name.Contents] = document.make_stream(zlib.decompress(drawn))
         document.save(out, compress_streams=False)
     whole = out.getvalue()
@@ -420,4 +422,13 @@ def test_damage_in_the_letters_of_a_page_is_not_silent(is_font):
     at = whole.index(drawn[:20]) + 9
     page = read(whole[:at] + b"\r\n" + whole[at + 2 :])
     assert page.text.endswith("second page")
-    assert page.unread == f"damaged: the text of {1 + is_font} of 2 pages is damaged"
+    assert page.unread == f"damaged: the text of {1 + bool(font)} of 2 pages is damaged"
+
+
+@pytest.mark.parametrize("number", [10, 11, 13])
+def test_pages_are_read_though_the_table_of_objects_is_overwritten(number):
+    whole = corpus.pdf(["first page", "second page"])
+    at = whole.rindex(b"xref\n0 ") + len(b"xref\n0 14\n") + 20 * number
+    page = read(whole[:at] + b"0000000009" + whole[at + 10 :])
+    assert page.text == "first page\fsecond page"
+    assert page.unread == "damaged: its table of objects is damaged"

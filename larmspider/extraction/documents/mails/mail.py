@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from email.errors import MissingHeaderBodySeparatorDefect
 from email.feedparser import BytesFeedParser
 from email.message import Message
 from email.policy import compat32
@@ -79,6 +80,11 @@ _SHOWN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CHARSET = re.compile(rb"charset[ \t]*=[ \t]*\"?([\w.:+-]{1,60})", re.IGNORECASE)
+_HEADER = re.compile(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or the continuation of one
+_MAIL_HEADER = re.compile(
+    rb"(?:content-[a-z-]+|mime-version|subject|from|to|cc|date|received|message-id|x-[a-z-]+):",
+    re.IGNORECASE,
+)
 _BOUNDARY = re.compile(
     rb"^--([!#-\[\]-~](?:[ !#-\[\]-~]{0,200}[!#-\[\]-~])?)[ \t]*\r?\n(?=content-[\w-]+:)",
     re.IGNORECASE | re.MULTILINE,
@@ -131,15 +137,15 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _beginning(body: bytes) -> bytes:
-    """``body`` without the parts before its head: a byte order mark, empty lines, the size that
-    Apple Mail writes."""
+    """``body`` without the parts before its head (a byte order mark, empty lines, the size that
+    Apple Mail writes), and without zeros at its end."""
     if b"\n" not in body[:_SAMPLE]:
         body = body.replace(b"\r", b"\n")  # of an old Mac
     if body[:1] in _BEFORE:
         body = body.removeprefix(_MARK).lstrip(_BLANK)
         if found := _SIZE.match(body):
             body = body[found.end() : found.end() + int(found[1])]
-    return body
+    return body.rstrip(b"\0")  # a disk or a copy may have filled it up
 
 
 def _near(body: bytes) -> Near:
@@ -449,8 +455,11 @@ def _parse(body: bytes) -> tuple[_Message, Unread | None]:
 
 def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
     """The result of `_parse`. If the boundary of a multipart is missing or wrong, the first line
-    that looks like a boundary separates its parts."""
+    that looks like a boundary separates its parts. Lines in the head that are no headers are
+    skipped."""
     message, fault = _parse(body)
+    if any(isinstance(one, MissingHeaderBodySeparatorDefect) for one in message.defects):
+        message, fault = _parse(_without_junk(body))
     if message.get_content_maintype() != "multipart" or message.is_multipart():
         return message, fault
     body = _payload(message)
@@ -462,6 +471,18 @@ def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
             for part in parts.inside:
                 message.attach(part)
     return message, fault
+
+
+def _without_junk(body: bytes) -> bytes:
+    """Without the lines before the last header of the head that are neither header nor its
+    continuation, as ``>From`` of a mailbox."""
+    head, blank, rest = body.partition(b"\n\r\n" if b"\r\n" in body[:_SAMPLE] else b"\n\n")
+    lines = head[:_SAMPLE].splitlines(keepends=True)
+    headers = [number for number, line in enumerate(lines) if _MAIL_HEADER.match(line)]
+    if not blank or len(head) > _SAMPLE or not headers:
+        return body
+    kept = [line for line in lines[: headers[-1]] if _HEADER.match(line)]
+    return b"".join([*kept, *lines[headers[-1] :], blank, rest])
 
 
 def _bytes(header: Any) -> bytes:

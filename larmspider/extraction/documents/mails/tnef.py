@@ -19,6 +19,7 @@ from larmspider.items import Outcome, Page
 MIME = "application/ms-tnef"
 SIGNATURE = b"\x78\x9f\x3e\x22"
 _HEAD, _ATTRIBUTE, _CHECKSUM = 6, struct.Struct("<BHHI"), 2
+_LEVELS = (1, 2)  # of the message, of its attachments
 _FROM, _SUBJECT, _BODY, _CODEPAGE = 0x8000, 0x8004, 0x800C, 0x9007
 _PROPERTIES, _RECIPIENTS = 0x9003, 0x9004
 _BEGIN, _TITLE, _DATA, _ABOUT = 0x9002, 0x8010, 0x800F, 0x9005  # of an attachment
@@ -103,7 +104,10 @@ def _attributes(body: bytes) -> Iterator[tuple[int, bytes, bool]]:
         if len(head) < _ATTRIBUTE.size:
             yield 0, b"", False
             return
-        _, tag, _, size = _ATTRIBUTE.unpack(head)
+        level, tag, _, size = _ATTRIBUTE.unpack(head)
+        if level not in _LEVELS:
+            yield 0, b"", not body[at:].strip(b"\0 \r\n")
+            return
         at += _ATTRIBUTE.size
         yield tag, body[at : at + size], at + size <= len(body)
         at += size + _CHECKSUM

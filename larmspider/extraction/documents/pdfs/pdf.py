@@ -52,13 +52,19 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         why = CUT_OFF if _is_cut_off(body) else "PDFium finds no PDF in it"
         raise Unread(Outcome.DAMAGED, why) from None
-    try:
-        return _read(document, body, url)
-    finally:
-        document.close()
+    with closing(document):
+        page, mended = _read(document, body, url)
+    if mended and not page.unread.startswith(Outcome.TOO_LONG):
+        with closing(pdfium.PdfDocument(mended)) as document:
+            whole, _ = _read(document, mended, url)
+        if len(whole.text) > len(page.text):
+            whole.unread = f"{Outcome.DAMAGED}: its table of objects is damaged"
+            return whole
+    return page
 
 
-def _read(document: Any, body: bytes, url: str) -> Page:
+def _read(document: Any, body: bytes, url: str) -> tuple[Page, bytes]:
+    """The Page, and a copy of a document with a damaged table of objects, b"" for others."""
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
@@ -92,7 +98,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             break
     for number in drawing:
         pages[number] = _with_looks(document, number, pages[number], creator)
-    unread = _add_notes(document, body, pages, builder, is_titled=is_titled)
+    notes = _add_notes(document, body, pages, builder, is_titled=is_titled)
     size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
@@ -106,8 +112,8 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         made.unread = f"{Outcome.DAMAGED}: no page can be read"
     elif _is_cut_off(body):
         made.unread = f"{Outcome.DAMAGED}: {CUT_OFF}"
-    made.unread = made.unread or unread
-    return made
+    made.unread = made.unread or notes.unread
+    return made, notes.mended
 
 
 def _is_cut_off(body: bytes) -> bool:
@@ -167,10 +173,9 @@ def _noted(text: str, notes: list[str]) -> str:
 
 def _add_notes(
     document: Any, body: bytes, pages: list[str], builder: DocumentBuilder, *, is_titled: bool
-) -> str:
+) -> pdf_objects.Notes:
     """Add the notes of pdf_objects.py and the titles of the outline to their pages, and metadata
-    that are missing. ``is_titled``: the document has a title, else the title is a guess. Returns
-    why some notes are missing, "" if none are."""
+    that are missing. ``is_titled``: the document has a title, else the title is a guess."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
@@ -203,7 +208,7 @@ def _add_notes(
         if target not in known:
             builder.add_link(target)
     builder.note()
-    return notes.unread
+    return notes
 
 
 def _joined(base: str, target: str) -> str:

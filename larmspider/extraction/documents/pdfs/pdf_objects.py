@@ -42,6 +42,8 @@ _PUSH_BUTTON, _PASSWORD = 1 << 16, 1 << 13
 _HOLDS_FILES = re.compile(rb"/EF\b|/ObjStm\b")
 """A body that has neither has no embedded file; to walk all pages takes a tenth of reading them."""
 _LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
+_FONT_FILES = ("/FontFile", "/FontFile2", "/FontFile3")
+_REBUILT = "reconstruct cross-reference table"
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
@@ -78,6 +80,7 @@ class Notes:
         self.targets: dict[str, None] = {}
         self.base = ""
         self.unread = ""
+        self.mended = b""
         self.title = self.author = ""
         """From the XMP metadata (14.3.2); PDF 2.0 has no other title."""
         self.modified: float | None = None
@@ -117,6 +120,7 @@ def notes_of(
     steps: tuple[Callable[[], None], ...] = (
         lambda: _pages(document, most_pages, notes, budget),
         lambda: _whole(document, most_pages),
+        lambda: _mend(document, notes),
         lambda: _fields(root, notes, budget),
         lambda: _file_names(document, notes) if _HOLDS_FILES.search(body) else None,
         lambda: _outline(root, notes) if outline_acts else None,
@@ -163,6 +167,15 @@ def _whole(document: pikepdf.Pdf, most: int) -> None:
         raise Unread(Outcome.DAMAGED, f"the text of {bad:,} of {number:,} pages is damaged")
 
 
+def _mend(document: pikepdf.Pdf, notes: Notes) -> None:
+    """Keep a copy with a new table of objects, if the table does not lead to the objects. PDFium
+    reads a damaged table as far as it goes."""
+    if any(_REBUILT in str(warning) for warning in document.get_warnings()):
+        out = io.BytesIO()
+        document.save(out)
+        notes.mended = out.getvalue()
+
+
 def _of_page(page: Any) -> Iterator[Any]:
     """Streams with the text of a page, and the letters of its fonts (9.10.3)."""
     content = page.obj.get("/Contents")
@@ -172,6 +185,9 @@ def _of_page(page: Any) -> Iterator[Any]:
     for font in fonts.as_dict().values() if isinstance(fonts, Dictionary) else ():
         if isinstance(font, Dictionary):
             yield font.get("/ToUnicode")
+            for one in (font, *_dictionaries(font.get("/DescendantFonts"))):
+                if isinstance(described := one.get("/FontDescriptor"), Dictionary):
+                    yield from map(described.get, _FONT_FILES)
 
 
 def _is_whole(stream: Any, known: dict[tuple[int, int], bool]) -> bool:
