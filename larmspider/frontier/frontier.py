@@ -434,7 +434,7 @@ class Frontier(FrontierState):
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Whether failed() would retry the URL."""
         entry, found = lease.entry, failure_kind(kind)
-        if entry is None or not found.retry or (found.of_share and entry.visit is not None):
+        if entry is None or not found.retry or self._lacks_share(kind):
             return False
         if any(gives_up(entry) for gives_up in self.parts.gives_up):
             return False
@@ -470,6 +470,8 @@ class Frontier(FrontierState):
                 retried(lease.entry)
             attempts = lease.entry.attempts + (not failure_kind(kind).of_host)
             earliest = self.politeness.retry_time(now, attempts)
+            if failure_kind(kind).of_share:
+                earliest = max(earliest, _after_others(host.record, now))
             self.backend.release([(lease.entry.key, earliest, attempts)])
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
@@ -590,9 +592,8 @@ class Frontier(FrontierState):
 
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
-        is_visit = lease.entry is not None and lease.entry.visit is not None
-        record.lacks_share |= what.of_share and is_visit
-        blames_host = what.blames_host and not (what.of_share and is_visit)
+        record.lacks_share |= (lacks_share := self._lacks_share(kind))
+        blames_host = what.blames_host and not lacks_share
         meaning = Blame.HOST
         for blame in self.parts.blame if blames_host else ():
             meaning = max(meaning, blame(lease, kind, retry_after))
@@ -609,6 +610,11 @@ class Frontier(FrontierState):
             if record.is_source and not self.parts.visitor.waits_for_silent:
                 self._park_briefly(record, now)
         self.hosts.touch(lease.host)
+
+    def _lacks_share(self, kind: str) -> bool:
+        """Whether a share is away in a run that visits pages again: other shares of the host are
+        visited, and the URL is visited again by a later run."""
+        return failure_kind(kind).of_share and self.parts.visitor.visits_again
 
     @staticmethod
     def _park_briefly(record: HostRecord, now: float) -> None:
@@ -690,3 +696,10 @@ class Frontier(FrontierState):
         if deep and (counted := self.backend.audit()) != counts:
             raise AssertionError(f"counters {counts!r}, records {counted!r}")
         return counts
+
+
+def _after_others(record: HostRecord, now: float) -> float:
+    """When a URL of a share that is away is tried again: URLs of other shares of the host have as
+    long a turn before it as the host is left alone, a minute at most. 0.0 for no wait."""
+    wait = record.until - now
+    return record.until + min(wait, SOURCE_PARK_SECS) if 0 < wait < inf else 0.0

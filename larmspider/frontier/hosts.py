@@ -94,7 +94,7 @@ class HostRecord(_KeptHost):
     """The host was parked when the run before ended: the first request shows whether it answers,
     and nothing else is fetched meanwhile. Not kept."""
     lacks_share: bool = False
-    """A visit of this run has found that a share or folder of it is away. Not kept."""
+    """This refresh has found that a share or folder of it is away. Not kept."""
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""

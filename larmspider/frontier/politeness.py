@@ -30,7 +30,7 @@ class FailureKind(NamedTuple):
     ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
     ``snoozes``: the host is left alone for a while at once, and not this URL only. ``of_host``: it
     says nothing about the URL, which has all of its attempts left. ``of_share``: one share or
-    folder is away, others of the host may be there: a visit ends, and does not blame the host.
+    folder is away, others of the host may be there: a refresh does not blame the host, nor wait.
     """
 
     retry: bool

@@ -321,6 +321,24 @@ def test_a_share_that_is_away_costs_no_file_its_attempts():
     assert world.frontier.finished
 
 
+def test_a_share_that_is_away_keeps_no_other_share_from_its_turn():
+    world = World()
+    world.add("http://a/away/", "http://a/there/")
+    world.robots()
+    for wait in (1.0, 2.0):
+        lease = world.pop()
+        assert lease.url == "http://a/away/"
+        world.fail(lease, "unmounted")
+        failed_at = world.clock.now
+        world.clock.now = world.frontier.next_ready_time()
+        assert world.clock.now - failed_at == 10.0 * wait
+        lease = world.pop()
+        assert lease.url == f"http://a/there/{'' if wait == 1.0 else 'more'}"
+        world.store(lease)
+        world.wait(10.0 * wait)
+        world.add("http://a/there/more")
+
+
 def test_a_failed_fetch_is_tried_again_later_then_failed_with_its_reason():
     world = World(crawl_limits=CrawlLimits(retry_times=2))
     world.add("http://a/1")

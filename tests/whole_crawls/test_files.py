@@ -108,6 +108,23 @@ def test_a_folder_that_is_away_costs_the_others_no_visit(share: Path) -> None:
     assert len(found(share, "pier")) == 10
 
 
+def test_new_files_of_a_folder_that_is_away_do_not_hold_up_a_refresh(share: Path) -> None:
+    """The seed of such a folder was never fetched. It is visited when the folder is back."""
+    other = share.with_name("other")
+    other.mkdir()
+    more = ("-s", f"LARM_FILE_ROOTS={share},{other}", "-s", "LARM_HOST_MAX_PARKS=0")
+    start = f"file://{other} file://{share}"
+    ran = crawl(share, *more, start=start)
+    assert len(found(share, "harbour")) > 1, ran.err
+    ran = crawl(share, *more, "-a", "refresh=all", start=start)
+    assert "0 known pages not visited" in ran.out, ran.out
+    assert "given up" not in ran.out, ran.out
+    assert "waits       a share or folder of file:// is away" in ran.out, ran.out
+    (other / "back.txt").write_text("The pier is back.")
+    ran = crawl(share, *more, "-a", "refresh=all", start=start)
+    assert "back.txt" in found(share, "pier"), ran.out
+
+
 def test_files_that_their_folder_names_no_more_are_visited_next(share: Path) -> None:
     """By runs with a budget of one visit a day; and all files of a folder that has left."""
     many = share / "plans" / "many"

@@ -73,6 +73,7 @@ _PASSING = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[SERVERBUG]", "TOO MANY")
 _GONE = re.compile(r"\[NONEXISTENT\]|^[^\[]*\b(?:does not|doesn't) exist\b", re.IGNORECASE)
 """A mailbox that is not there: by its response code (RFC 5530), or in the words of a server that
 gives no code."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAMES = {"anyone": EVERYONE, "authenticated": AUTHENTICATED}
 T = TypeVar("T")
 
@@ -388,7 +389,7 @@ def place_of(url: str) -> Place | None:
                 return None
     except ValueError:
         return None
-    unfit = any(not name or not name.isprintable() for name in names)
+    unfit = any(not name or _CONTROL.search(name) for name in names)
     if parts.scheme != "imaps" or not server or unfit or (message and not names):
         return None
     return Place(server, port, tuple(names), message)

@@ -489,15 +489,13 @@ class SmbConnector:
         return None if place is None else place.root
 
     def is_mounted(self, root: str) -> bool:
-        """Whether a share has entries."""
+        """Whether a share is open to the account, and has entries."""
         place = place_of(root)
         if place is None:
             return False
         try:
             return self._again(lambda: self._is_there(self._spot(place)))
-        except StatusError as error:
-            return error.status in _DENIED
-        except (LostError, SignInError, *_NETWORK):
+        except (StatusError, LostError, SignInError, *_NETWORK):
             return False
 
     def _is_there(self, spot: Spot) -> bool:
@@ -567,6 +565,8 @@ class SmbConnector:
         except StatusError as error:
             if error.status in _NO_SHARE or error.status == LEADS_NOWHERE:
                 raise AwayError("the share is not there", self._below(place)) from None
+            if error.status in _DENIED and not self.is_mounted(place.root):
+                raise AwayError("the share is closed to the account", self._below(place)) from None
             if error.status in _GONE or error.status == RING:
                 raise UnreadableError("no file is there") from None
             raise UnreadableError(str(error)) from None

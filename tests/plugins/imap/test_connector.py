@@ -13,7 +13,7 @@ from larmspider.fetch import errors
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.plugins.imap import connector
-from larmspider.plugins.imap.connector import ImapConnector, Place, _Session, _uids
+from larmspider.plugins.imap.connector import ImapConnector, Place, _Session, _uids, place_of
 
 NOTHING = {"If-None-Match": "", "If-Modified-Since": ""}
 
@@ -53,6 +53,17 @@ class _Reader(ImapConnector):
 
     def _signed_in(self, place: Place) -> _Session:
         return _Session(self.client, "/", "anna")
+
+
+@pytest.mark.parametrize("name", ["می\u200cخواهم", "rtl\u202eok", "👩\u200d👧", "a\u00a0b"])
+def test_names_with_joiners_and_marks_of_direction_are_mailboxes(name: str) -> None:
+    place = Place("mail.example", 993, (name,), None)
+    assert place_of(place.url) == place
+
+
+@pytest.mark.parametrize("name", ["%00", "a%0Ab", "%C2%85", ""])
+def test_names_with_control_characters_are_none(name: str) -> None:
+    assert place_of(f"imaps://mail.example/{name}/") is None
 
 
 @pytest.mark.parametrize("size", [0, 99, 100, 250, 300])

@@ -120,6 +120,9 @@ def test_a_share_that_is_not_for_the_account_is_away(server: Samba, reader: SmbC
     anna = by(server, "anna")
     with pytest.raises(errors.Unmounted, match="may not be opened"):
         read(anna, "smb://127.0.0.1/private/")
+    assert not anna.is_mounted("smb://127.0.0.1/private/"), "its files keep their rights"
+    with pytest.raises(AwayError, match="closed to the account"):
+        list(anna.files("smb://127.0.0.1/private/", ["smb://127.0.0.1/private/a.txt"]))
     assert read(by(server, "ben"), "smb://127.0.0.1/private/a.txt").body == b"a"
 
 
