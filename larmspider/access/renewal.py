@@ -23,6 +23,7 @@ from larmspider.access.rights import UNREADABLE, Rights
 from larmspider.access.rules import slot_name
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter, Slot
+from larmspider.urls.file_urls import is_file
 from larmspider.urls.schemes import CONNECTED
 
 _DAMAGED = (ValueError, LookupError, TypeError, struct.error)  # what parsers raise
@@ -218,7 +219,8 @@ def _renew_folder(
     for slot, by_list in members.items():
         row = table.slots[slot]
         here = place if above else row.above
-        if slot != NO_SLOT and len(by_list) == 1:
+        (name, *_), *_ = by_list.values()
+        if slot != NO_SLOT and len(by_list) == 1 and _is_of_folder(row, name):
             (number,) = by_list
             if row != Slot(here, number, row.name):
                 table.replace(slot, here, number)
@@ -230,3 +232,10 @@ def _renew_folder(
             given = Rights(table.lists[number], files_of(some[0]), above) if number else UNREADABLE
             for name in some:
                 said.moved += table.give(name, given)
+
+
+def _is_of_folder(row: Slot, name: str) -> bool:
+    """Whether only documents in the folder of ``name`` have this slot. On a share, documents of
+    several folders with the same list have one slot, if their folders' own slots have others. Slots
+    of files are below the slot of their folder."""
+    return bool(row.name) or is_file(name)

@@ -67,9 +67,10 @@ class Mounts:
     async def ask(
         self, request: web.Request, name: str, answer: Callable[[WebRequest], Found]
     ) -> Found:
-        """Call ``answer`` in a thread of the application ``name``, and return its result."""
+        """Call ``answer``, which searches, in a thread of the application ``name``, and return its
+        result."""
         site = (await self._app(name))[SITE]
-        asked = web_request(request)
+        asked = web_request(request, is_search=True)
         asked = replace(asked, source=site.source, crawl_status=site.crawl_status)
         return await site.work.run(answer, asked)
 

@@ -133,12 +133,12 @@ def address_of(request: web.Request) -> str:
     return request.app[SITE].readers.client(request.remote or "", ",".join(forwarded))
 
 
-def web_request(request: web.Request) -> WebRequest:
-    """The request as pages see it."""
+def web_request(request: web.Request, *, is_search: bool = False) -> WebRequest:
+    """The request as pages see it. ``is_search``: it searches, whatever its path."""
     site = request.app[SITE]
     proof = proof_of(request)
     reader, seen_as = reader_of(request), None
-    if proof.session is not None and _is_search(request.path):
+    if proof.session is not None and (is_search or _is_search(request.path)):
         seen_as = proof.session.seen_as
     operates = seen_as.role == OPERATOR_ROLE if seen_as is not None else proof.signed_in
     return WebRequest(

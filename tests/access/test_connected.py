@@ -139,6 +139,23 @@ def passed(
     return said, [table.list_of(table.slot_of(name) or NO_SLOT) for name in shares.names]
 
 
+def test_a_change_of_one_file_changes_no_file_of_another_folder(tmp_path: Path) -> None:
+    """Files with equal lists, unlike their neighbours', have one slot on the whole share."""
+    table, server, sources = AccessWriter(tmp_path), Server(), Sources()
+    sources.connected._readers["smb"] = server
+    one, two = "smb://nas/s/", "smb://nas/s/two/"
+    server.lists = {f"{one}a": HR, f"{one}b": IT, f"{two}a": AccessList.simple([]), f"{two}b": IT}
+    for name, rights in server.lists.items():
+        table.give(name, Rights(rights, files_of(name), (SHARE,)))
+    assert table.slot_of(f"{one}b") == table.slot_of(f"{two}b")
+    opened, shut = AccessList.simple(["everyone"]), AccessList.simple(["user:boss"])
+    for name, rights in ((f"{two}b", opened), (f"{one}b", shut), (f"{two}b", IT), (f"{one}b", IT)):
+        server.lists[name] = rights
+        renew_connected(table, sources, lambda begin: server.lists if begin == "smb:" else [])
+        found = {one: table.list_of(table.slot_of(one) or NO_SLOT) for one in server.lists}
+        assert found == server.lists
+
+
 def test_a_share_that_is_away_is_asked_once(tmp_path: Path) -> None:
     shares = Shares(r=AwayError("the connection ended"))
     said, lists = passed(tmp_path, shares)

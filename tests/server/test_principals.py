@@ -206,6 +206,8 @@ def test_see_as_another_person(tmp_path: Path) -> None:
         assert "You see what anna finds" in page
         assert "Gehalt" not in page
         assert "Gehalt" not in ada.get("/crawls/wiki/search?q=canteen").text
+        assert ada.get(f"{BASE}/search?q=canteen").json["total"] == 1
+        assert ada.get(f"{BASE}/page?url=http://pay.hr.example/a").status == 404
         assert "public" in page
         assert ada.get("/users").status == 200
         ada.post("/see/end")

@@ -12,7 +12,7 @@ from larmspider.web.auth import EDIT, OPERATE, SEARCH
 from larmspider.web.reader import KINDS
 
 DISABLED = "userAccountControl:1.2.840.113556.1.4.803:=2"
-"""Accounts of Active Directory that are disabled: those of people who have left."""
+"""Accounts of Active Directory that are disabled, as they are when a person leaves."""
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
