@@ -16,9 +16,14 @@ from tests.support.web.browser import Browser
 
 pytestmark = pytest.mark.acceptance
 WORDS = {
-    "en": ("Sign in with Corp", "You find the documents", "password is wrong", "Sign out"),
-    "de": ("Mit Corp anmelden", "Sie finden die Dokumente", "Passwort ist falsch", "Abmelden"),
-    "fr": ("Se connecter avec Corp", "Vous trouvez", "mot de passe est incorrect", "déconnecter"),
+    "en": ("Sign in with Corp", "Your searches find", "password is wrong", "Sign out"),
+    "de": ("Mit Corp anmelden", "Ihre Suchen finden", "Passwort ist falsch", "Abmelden"),
+    "fr": (
+        "Se connecter avec Corp",
+        "Vos recherches trouvent",
+        "mot de passe est incorrect",
+        "déconnecter",
+    ),
 }
 
 
