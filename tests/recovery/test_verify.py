@@ -242,30 +242,30 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 def test_what_is_no_file_is_named_and_mended(crawls: Crawls) -> None:
     """Nothing waits for the writer of a pipe, and a start is refused."""
-    work = crawls.folder / "odd"
+    work = crawls.folder / "no-files"
     shutil.copytree(crawls.folder / "one", work)
     odd = [(min(work.glob(file)), make) for file, make in ODD.items()]
     for file, make in odd:
         file.unlink()
         make(file)
-    ran = crawls.verify("odd")
+    ran = crawls.verify("no-files")
     assert ran.status == 1
     named = [
         line for line in ran.out.splitlines() if "expected a file" in line or "nowhere" in line
     ]
     assert len(named) == len(odd) == 7
-    mended = crawls.verify("odd", "--repair")
+    mended = crawls.verify("no-files", "--repair")
     assert mended.status == 0, mended.out + mended.err
     (work / "Monitor.log").unlink()
     (work / "Monitor.log").mkdir()
-    ran = crawls.run("odd", "/p0")
+    ran = crawls.run("no-files", "/p0")
     assert ran.status == 1
     assert "Monitor.log is a directory, expected a file; scrapy verify --repair" in ran.err
-    assert crawls.verify("odd", "--repair").status == 0
-    ran = crawls.run("odd", "/p0", "-a", "refresh=all")
+    assert crawls.verify("no-files", "--repair").status == 0
+    ran = crawls.run("no-files", "/p0", "-a", "refresh=all")
     assert ran.status == 0, ran.err
-    assert crawls.verify("odd").status == 0
-    assert crawls.content("odd") == crawls.before
+    assert crawls.verify("no-files").status == 0
+    assert crawls.content("no-files") == crawls.before
 
 
 @pytest.mark.parametrize("more", [bytes(90), b"no line", None], ids=["NULs", "half", "again"])
