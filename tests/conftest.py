@@ -195,7 +195,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with a test marked ``timed`` come first, then those of longest_files.txt: a long
+    """Files with a test marked ``timed`` come first, then the files in longest_files.txt: a long
     file that began last would run alone at the end. With ``--file-order=SEED`` files come in random
     order: no file needs another."""
     if seed := config.getoption("--file-order"):

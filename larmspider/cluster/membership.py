@@ -23,14 +23,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from larmspider.cluster.redis_client import name_of, sound
 from larmspider.errors import LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
-
-if TYPE_CHECKING:
-    pass
 
 SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
 """lua/NAME.lua, each appended to lua/membership.lua."""
