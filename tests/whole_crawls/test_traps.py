@@ -56,7 +56,9 @@ def test_an_application_is_stored_and_its_crawl_ends(name: str, tmp_path: Path) 
     large = [trap for trap in traps if trap["held"] > 100 and "/" in trap["name"]]
     if name == "cgit":
         assert large
-        assert all(trap["line"] or trap["no_line"].startswith("none: ") for trap in large)
+        # of a class over all paths, what else is in it depends on the order of the fetches
+        alone = [trap for trap in large if "/**" not in trap["name"]]
+        assert all(trap["line"] or trap["no_line"].startswith("none: ") for trap in alone)
         assert all(trap["line"] or trap["no_line"] for trap in traps)
     sample = traps[0]["samples"][0]["url"]
     assert "frontier     URL: stored" in scrapy("explain", sample, cwd=tmp_path).out

@@ -43,6 +43,7 @@ def lose_redis(crew: Crew, pages: int = 120) -> None:
         crew.kill(name)
     with crew.server.client() as client:
         client.flushall()
+    crew.lose_commits()
     crew.workers.clear()
 
 

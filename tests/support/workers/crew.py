@@ -203,7 +203,8 @@ class Crew:
     def check_refetched(self) -> None:
         """Only pages in flight in hit workers are fetched again."""
         excused = {url for hit in self.hit for url in self.in_flight(*hit)}
-        assert self.refetched().keys() <= excused
+        other = {url: asked for url, asked in self.refetched().items() if url not in excused}
+        assert not other, f"{other}; hits: {[(name, at) for name, at, _ in self.hit]}"
 
     def in_flight(self, name: str, at: float, committed: set[str]) -> set[str]:
         """Pages that a worker had asked for and not committed at a moment: what its fetches since
@@ -215,10 +216,27 @@ class Crew:
         """Pages of its own in its last commit, as Redis has it: lines of its store.log."""
         with self.server.client() as client:
             packed = client.hget(f"intranet:{{crawl}}:commit:{name}", "positions")
+        return self._stored_by(name, packed)
+
+    def lose_commits(self) -> None:
+        """After workers were killed and Redis has lost the crawl: a commit that Redis had and a
+        worker's directory has not is gone, and its pages are fetched again."""
+        for name in [name for name, _, _ in self.hit]:
+            packed = None
+            if (self.crawl / name / "frontier").exists():
+                files = LmdbFiles(self.crawl / name / "frontier")
+                try:
+                    with files.env.begin() as txn:
+                        packed = txn.get(b"positions", db=files.meta)
+                finally:
+                    files.close()
+            self.hit.append((name, time.monotonic(), self._stored_by(name, packed)))
+
+    def _stored_by(self, name: str, positions: bytes | None) -> set[str]:
         log = self.crawl / name / "store.log"
-        if packed is None or not log.exists():
+        if positions is None or not log.exists():
             return set()
-        end = int(unpack_positions(packed)["PageFilesPipeline"].split()[-1])
+        end = int(unpack_positions(positions)["PageFilesPipeline"].split()[-1])
         return {line.split(b"\t")[1].decode() for line in log.read_bytes()[:end].splitlines()}
 
 
