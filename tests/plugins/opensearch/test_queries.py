@@ -186,7 +186,7 @@ def test_a_document_of_another_program_is_refused(
     node: Node, tmp_path: Path, source: dict[str, Any]
 ) -> None:
     node.hits = [{"_id": "one", "_score": 1.0, "_source": source}]
-    with pytest.raises(SearchRefusedError, match="the document one .* not written by larmspider"):
+    with pytest.raises(SearchRefusedError, match=r"the document one .* not written by larmspider"):
         searcher(node, tmp_path).search("vpn")
 
 
