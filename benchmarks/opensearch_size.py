@@ -9,7 +9,7 @@ typed into the search over OpenSearch, by one client, with facets and snippets; 
 our own index of the first ``--drawn`` pages, which ``--index`` keeps or already has. With
 ``--compare`` the same queries go to that index.
 
-CPU of the server is that of all nodes together, from /proc. Making the pages is not counted.
+CPU of the server is the sum of all nodes, from /proc. Making the pages is not counted.
 """
 
 from __future__ import annotations
