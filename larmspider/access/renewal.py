@@ -208,7 +208,7 @@ def _renew_folder(
     said: Renewed,
     changed: set[int],
 ) -> None:
-    """``changed``: slots of folders with another list than before the pass."""
+    """``changed``: slots of folders whose lists changed in this pass."""
     rows = [table.slots.get(table.names.get(f"in {name}", -1)) for name, _ in above]
     place = table.enter(above)
     numbers = [table.names[f"in {name}"] for name, _ in above]

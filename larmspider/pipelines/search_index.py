@@ -230,8 +230,8 @@ class SearchIndexPipeline(Store):
             self.counters.inc_value(key, number)
         if found.replaced:
             logger.warning(
-                "%s with other rights replaced those that the crawl has read, so only operators"
-                " find them until the crawl reads them",
+                "%s replaced by documents with other rights: only operators find the old ones, until"
+                " the crawl reads the new ones",
                 counted(found.replaced, "document"),
             )
         for root in found.unmounted:
