@@ -230,8 +230,8 @@ class SearchIndexPipeline(Store):
             self.counters.inc_value(key, number)
         if found.replaced:
             logger.warning(
-                "%s replaced by documents with other rights: only operators find the old ones, until"
-                " the crawl reads the new ones",
+                "%s replaced by documents with other rights: only operators find the old ones,"
+                " until the crawl reads the new ones",
                 counted(found.replaced, "document"),
             )
         for root in found.unmounted:
