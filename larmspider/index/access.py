@@ -35,11 +35,11 @@ FEW_SLOTS = 64
 """Terms of hidden slots that are looked up one by one: 0.1 to 1 ms; a set of terms takes 1 to 4
 ms."""
 FEW_TERMS = 16
-"""Terms with one beginning up to which hidden pages are counted: listing the visible pages takes
-longer."""
-MANY_HIDDEN = 100_000
-"""Hidden pages from which on a few terms are counted one by one: listing these takes 0.1 ms, as
-long as counting four terms."""
+"""Terms with one beginning up to which each is counted by itself: listing the visible pages takes
+about this long."""
+TOGETHER, MANY_HIDDEN = 500, 100_000
+"""Terms with one beginning, and hidden pages, up to which the hidden pages of all these terms are
+counted together: listing the pages takes 0.1 ms."""
 _REMEMBERED = 20_000  # terms whose pages were counted
 
 
@@ -218,9 +218,14 @@ class Limited:
         self, field: str, prefix: str, limit: int | None = None
     ) -> list[tuple[str, int]]:
         """The terms on the most pages come first."""
-        few = self.all.terms_with_prefix(field, prefix, limit=FEW_TERMS + 1)
-        if len(few) <= FEW_TERMS:
-            counted = self._counted_together(field, prefix, few)
+        together = self._is_exact and self.pages_of_all - self.num_docs <= MANY_HIDDEN
+        most = TOGETHER if together else FEW_TERMS
+        few = self.all.terms_with_prefix(field, prefix, limit=most + 1)
+        if len(few) <= most:
+            if together and len(few) > 1:
+                counted = self._counted_together(field, prefix, few)
+            else:
+                counted = [(term, self.doc_freq(field, term)) for term, _ in few]
             return sorted((one for one in counted if one[1]), key=_most_first)[:limit]
         seen = self._seen(Query.all_query())
         return self.all.terms_with_prefix(field, prefix, filter_query=seen, limit=limit)
@@ -230,9 +235,6 @@ class Limited:
     ) -> list[tuple[str, int]]:
         """All terms with one beginning, with their visible pages. One look at the hidden pages of
         all terms takes as long as a look at one term."""
-        is_one = len(every) < 2
-        if is_one or not self._is_exact or self.pages_of_all - self.num_docs > MANY_HIDDEN:
-            return [(term, self.doc_freq(field, term)) for term, _ in every]
         hidden = dict(self.all.terms_with_prefix(field, prefix, filter_query=self._hidden.pages))
         return [
             (term, self._remember(field, term, pages - hidden.get(term, 0)))
