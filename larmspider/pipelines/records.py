@@ -224,6 +224,12 @@ class AppendFile:
                 raise self._failed(error) from None
             self._let_go = True
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether nobody has synced the file since let_go(). A file that fills up while it is
+        synced has an end that this sync() did not see."""
+        return self._let_go
+
     def close(self) -> None:
         """Flush, sync and close. May be called twice; flush() raises a failure."""
         try:
