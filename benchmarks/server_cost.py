@@ -67,8 +67,9 @@ def make_site(folder: Path, pages: int) -> None:
 
 
 def crawl_file(url: str) -> str:
+    # the normalized form of /index.html is /
     return (
-        f"seeds = [\"{url}/index.html\"]\nrestrict = '{re.escape(url)}/(index|[0-9]+)\\.html'\n"
+        f"seeds = [\"{url}/index.html\"]\nrestrict = '{re.escape(url)}/([0-9]+\\.html)?'\n"
         "[settings]\nDOWNLOAD_DELAY = 0.01\n"
     )
 
