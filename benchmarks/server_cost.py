@@ -1,6 +1,6 @@
 """How much more a page costs when the server runs the crawl, in counted instructions.
 
-    python -m benchmarks.server_cost [--pages 40 160] [--rounds 2]
+    python -m benchmarks.server_cost [--pages 40 640] [--rounds 3]
 
 CPU seconds of two equal crawls differ by more than the 2% in question, so valgrind counts the
 instructions of the crawl's processes (Debian package valgrind; a crawl takes 30 times as long).
@@ -32,7 +32,7 @@ from pathlib import Path
 
 from benchmarks.meter import crawl_environment
 
-MANUAL = Path("/usr/share/doc/openjdk-17-doc/api/java.base/java/util")
+MANUAL = Path("/usr/share/doc/openjdk-17-doc/api/java.base")
 COUNTED = re.compile(r"I +refs: +([\d,]+)")
 RUN_SECS = 1_800.0
 
@@ -150,8 +150,8 @@ WAYS = {"shell": from_the_shell, "shell again": from_the_shell, "server": by_the
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pages", type=int, nargs=2, default=(40, 160), metavar="N")
-    parser.add_argument("--rounds", type=int, default=2, metavar="N")
+    parser.add_argument("--pages", type=int, nargs=2, default=(40, 640), metavar="N")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N")
     given = parser.parse_args()
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed (Debian package valgrind)")
