@@ -23,6 +23,7 @@ from posixpath import splitext
 from typing import IO, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction.documents import ole_damage
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
@@ -318,6 +319,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
             found.unread = found.unread or CUT
         if is_read_apart(mime):
             found = helped(mime, data, found)
+    ole_damage.mark(data, found)
     part.title, part.text, part.author = found.title, found.text, found.author
     part.language, part.modified, part.unread = found.language, found.modified, found.unread
     page.links += [

@@ -113,7 +113,7 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
         return extract(body, url, content_type)
     if not body:
         return Page(url, unread=without_text(mime, is_empty=True))
-    from larmspider.extraction.documents import parts
+    from larmspider.extraction.documents import ole_damage, parts
 
     ends = time.monotonic() + helpers.ocr_secs
 
@@ -123,8 +123,9 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
     def read() -> Page:
         return parts.read(mime, body, url, content_type, helped)
 
-    page = _by(read, url, mime)
-    return helped(mime, body, page)
+    page = helped(mime, body, _by(read, url, mime))
+    ole_damage.mark(body, page)
+    return page
 
 
 def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
