@@ -23,6 +23,7 @@ from posixpath import splitext
 from typing import IO, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction.body_type import without_junk
 from larmspider.extraction.documents import ole_damage
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
@@ -238,6 +239,7 @@ def members(
         budget.take_member()
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)
+        data = without_junk(data) if isinstance(data, bytes) and not said else data
         yield Member(own, data, said)
         if isinstance(data, Spent):
             raise data
