@@ -92,6 +92,12 @@ class Home:
         """Open the home in a folder; ``make`` makes a missing one. Raises ConfigError."""
         path = path.expanduser().absolute()
         try:
+            str(path).encode()
+        except UnicodeEncodeError:  # pages and answers of the API name it
+            raise ConfigError(
+                f"{_printable(str(path))} cannot be used as a home: expected a path in UTF-8"
+            ) from None
+        try:
             if path.is_symlink():
                 raise ConfigError(f"{path} is a symbolic link: name {path.resolve()} itself")
             if not path.exists() and not make:

@@ -78,6 +78,8 @@ def test_what_is_no_home(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=told):
             Home.open(tmp_path / name)
+    with pytest.raises(ConfigError, match=r"b\\udcff cannot be used as a home"):
+        Home.open(tmp_path / os.fsdecode(b"b\xff"))
     with pytest.raises(ConfigError, match="there is no such home"):
         Home.open(tmp_path / "absent", make=False)
     assert not (tmp_path / "absent").exists()
