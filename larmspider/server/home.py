@@ -158,6 +158,10 @@ class Home:
     def runs_of(self, name: str) -> Path:
         return self.path / RUNS / name
 
+    def names_of_runs(self) -> list[str]:
+        """The crawls that have run, whether or not their files are there."""
+        return [path.name for path in (self.path / RUNS).iterdir() if _NAME.fullmatch(path.name)]
+
     def crawls(self) -> dict[str, CrawlEntry]:
         """All crawls by name; a file that was not changed is not read again. Called in threads."""
         with self._lock:

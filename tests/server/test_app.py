@@ -427,6 +427,21 @@ def test_a_file_with_a_refused_name(console: Console) -> None:
     assert "wiki" in console.manager.entries()
 
 
+def test_a_crawl_whose_file_breaks_while_it_runs_can_be_stopped(console: Console) -> None:
+    console.sign_in()
+    console.send("/new", name="wiki", seeds="http://w/", start="yes")
+    console.tick()
+    (console.manager.home.path / "crawls" / "wiki.toml").write_text("seeds = 7")
+    page = console.page("/manage/wiki").text
+    assert "wiki.toml:1: seeds: 7: expected a list" in page
+    assert 'action="/manage/wiki/stop"' in page
+    assert "wiki stops" in console.send("/manage/wiki/stop").text
+    console.tick()
+    page = console.page("/manage/wiki").text
+    assert 'action="/manage/wiki/start"' not in page
+    assert 'action="/manage/wiki/stop"' not in page
+
+
 def test_values_of_a_form() -> None:
     """Empty fields take keys out of a crawl that is there, and are nothing for a new one."""
     form = {"seeds": " http://a/\r\nhttp://b/ ", "restrict": "", "limits.delay": "0.5"}
