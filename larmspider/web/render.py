@@ -189,6 +189,7 @@ class Templates:
         self._environment.globals |= {
             "href": href,
             "code": Markup("<code>{}</code>").format,
+            "command": Markup('<code class="command">{}</code>').format,
             "strong": Markup("<strong>{}</strong>").format,
             "link": Markup('<a href="{}">{}</a>').format,
             "version": __version__,

@@ -638,7 +638,11 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
     site = served(tmp_path / "crawl")
     page = LexborHTMLParser(site.get("/").text)
     known = page.css_first("[data-text=known]").text()
-    assert re.fullmatch(r"\d+ of \d+ known URLs done, \d+ stored", known)
+    assert re.fullmatch(
+        r"\d+ of \d+ known URLs done: \d+ stored(, \d+ (failed|refused|duplicates?))*", known
+    )
+    done, _, *outcomes = map(int, re.findall(r"\d+", known))
+    assert done == sum(outcomes)
     assert 0 < float(page.css_first("progress").attributes["value"] or 0) <= 100
     assert page.css_first("[data-text=pages-top]").text() == "777"
     assert "visits its pages again" in page.css_first("#next").text()

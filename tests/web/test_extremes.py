@@ -135,7 +135,7 @@ def test_each_empty_state_has_words(empty: Served, browser: Browser, scripts: bo
     browser.scripts(on=scripts)
     try:
         for target, words in {
-            "/": "0 of 0 known URLs done, 0 stored",
+            "/": "0 of 0 known URLs done: 0 stored",
             "/hosts": "No host matches",
             "/links": "No link is known yet",
             "/search?q=x": "there is no search index",
