@@ -652,3 +652,20 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
     ActionChains(browser.driver).move_to_element(browser.find(".chart .u-over")).perform()
     browser.until(lambda: re.search(r"\d{4}-\d\d-\d\d", browser.text(".u-legend")), "a value")
     assert browser.errors() == []
+
+
+def test_updates_end_when_the_crawl_is_deleted(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
+) -> None:
+    """So that an open page says that it is no longer up to date."""
+    shutil.copytree(demo_crawl, tmp_path / "crawl")
+    site = served(tmp_path / "crawl")
+    connection = http.client.HTTPConnection(site.url.removeprefix("http://"), timeout=30)
+    connection.request("GET", "/events")
+    updates = connection.getresponse()
+    assert updates.readline().startswith(b"data: ")
+    shutil.rmtree(tmp_path / "crawl")
+    end = time.monotonic() + 10
+    while updates.readline():
+        assert time.monotonic() < end, "updates go on"
+    connection.close()
