@@ -138,7 +138,8 @@ def _outcomes(urls: Mapping[str, int], say: Words) -> str:
         say("{n} refused|{n} refused", n=refused),
         say("{n} duplicate|{n} duplicates", n=merged),
     )
-    return ", ".join(text for text, n in zip(texts, counts, strict=True) if n) or texts[0]
+    shown = [text for text, n in zip(texts, counts, strict=True) if n] or texts[:1]
+    return ", ".join(text.replace(" ", "\u00a0") for text in shown)  # no line ends between
 
 
 def _series(moments: Sequence[float], values: Sequence[float]) -> list[list[float]]:
