@@ -99,7 +99,7 @@ class Manager:
     # For pages and the API
 
     def entries(self) -> dict[str, CrawlEntry]:
-        """All crawls by name; also those that run without their file, so that they can be stopped."""
+        """All crawls by name, and those that still run without their file: they can be stopped."""
         found = self.home.crawls()
         for name in list(self._running):
             if name not in found:

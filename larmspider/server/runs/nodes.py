@@ -277,9 +277,7 @@ class Nodes:
             if node is None:
                 known = ", ".join(self._settings.nodes)
                 expected = f"expected one of {known}" if known else "it has no table [nodes.NAME]"
-                raise ConfigError(
-                    f"run.nodes: server.toml has no node {name[:64]!r}: {expected}"
-                )
+                raise ConfigError(f"run.nodes: server.toml has no node {name[:64]!r}: {expected}")
             found.append(NodeClient(name, node, self._password(name, node)))
         return found
 
