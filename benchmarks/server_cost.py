@@ -1,13 +1,13 @@
 """How much more a page costs when the server runs the crawl, in counted instructions.
 
-    python -m benchmarks.server_cost [--pages 40 160] [--rounds 2]
+    python -m benchmarks.server_cost [--pages 40 640] [--rounds 3]
 
 CPU seconds of two equal crawls differ by more than the 2% in question, so valgrind counts the
 instructions of the crawl's processes (Debian package valgrind; a crawl takes 30 times as long).
 The same crawl file is crawled by ``scrapy crawl intranet --file`` and by a run of the server, for
 two numbers of pages of the JDK's manual (openjdk-17-doc). The difference of the two counts, divided
 by that of the pages, is the cost of a page without start and end. The first command is counted in
-each round twice: the ratio of these two is the noise.
+each round twice: what their medians differ by is the noise.
 
 Under valgrind a second holds 30 times less work, so all that happens once a second (the server asks
 each crawl how far it is) weighs 30 times as much as without.
@@ -32,7 +32,7 @@ from pathlib import Path
 
 from benchmarks.meter import crawl_environment
 
-MANUAL = Path("/usr/share/doc/openjdk-17-doc/api/java.base/java/util")
+MANUAL = Path("/usr/share/doc/openjdk-17-doc/api/java.base")
 COUNTED = re.compile(r"I +refs: +([\d,]+)")
 RUN_SECS = 1_800.0
 
@@ -67,8 +67,9 @@ def make_site(folder: Path, pages: int) -> None:
 
 
 def crawl_file(url: str) -> str:
+    # the normalized form of /index.html is /
     return (
-        f"seeds = [\"{url}/index.html\"]\nrestrict = '{re.escape(url)}/(index|[0-9]+)\\.html'\n"
+        f"seeds = [\"{url}/index.html\"]\nrestrict = '{re.escape(url)}/([0-9]+\\.html)?'\n"
         "[settings]\nDOWNLOAD_DELAY = 0.01\n"
     )
 
@@ -149,14 +150,13 @@ WAYS = {"shell": from_the_shell, "shell again": from_the_shell, "server": by_the
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pages", type=int, nargs=2, default=(40, 160), metavar="N")
-    parser.add_argument("--rounds", type=int, default=2, metavar="N")
+    parser.add_argument("--pages", type=int, nargs=2, default=(40, 640), metavar="N")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N")
     given = parser.parse_args()
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed (Debian package valgrind)")
-    ratios: dict[str, list[float]] = {way: [] for way in WAYS}
+    costs: dict[str, list[float]] = {way: [] for way in WAYS}
     for number in range(given.rounds):
-        costs = {}
         for way, run in WAYS.items():
             found = []
             for pages in given.pages:
@@ -167,12 +167,13 @@ def main() -> None:
                     with served(folder / "site") as url:
                         found.append(run(folder / "run", url))
             less, more = given.pages
-            costs[way] = (found[1] - found[0]) / (more - less) / 1e6
-            ratios[way].append(costs[way] / costs["shell"])
-            of_page = f"{costs[way]:.1f} million instructions a page"
-            print(f"round {number + 1}  {way:12} {of_page}, {ratios[way][-1]:.3f}", flush=True)
-    for way in WAYS:
-        print(f"median    {way:12} {statistics.median(ratios[way]):.3f}")
+            costs[way].append((found[1] - found[0]) / (more - less) / 1e6)
+            print(f"round {number + 1}  {way:12} {costs[way][-1]:.2f}", flush=True)
+    print("million instructions a page, medians")
+    shell = statistics.median(costs["shell"])
+    for way, of_way in costs.items():
+        middle = statistics.median(of_way)
+        print(f"{way:12} {middle:.2f}  {middle / shell:.3f}")
 
 
 if __name__ == "__main__":

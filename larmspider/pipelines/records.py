@@ -226,8 +226,8 @@ class AppendFile:
 
     @property
     def is_unsynced(self) -> bool:
-        """Whether nobody has synced the file since let_go(). A file that fills up while it is
-        synced has an end that this sync() did not see."""
+        """Whether let_go() ended the file after its last sync(). A file that fills up during a
+        sync() has an end that this sync() did not write."""
         return self._let_go
 
     def close(self) -> None:
