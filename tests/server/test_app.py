@@ -363,6 +363,7 @@ def test_forms(console: Console) -> None:
     page = console.send("/new", name="wiki", seeds="htp//x", restrict="(").text
     assert 'aria-invalid="true"' in page
     assert "does not compile" in page
+    assert "crawl:1" not in page
     assert ">htp//x</textarea>" in page
     page = console.send("/preview", name="wiki", seeds="htp//x", collection="Staff").text
     assert 'aria-invalid="true"' in page
