@@ -7,7 +7,7 @@ instructions of the crawl's processes (Debian package valgrind; a crawl takes 30
 The same crawl file is crawled by ``scrapy crawl intranet --file`` and by a run of the server, for
 two numbers of pages of the JDK's manual (openjdk-17-doc). The difference of the two counts, divided
 by that of the pages, is the cost of a page without start and end. The first command is counted in
-each round twice: the ratio of these two is the noise.
+each round twice: what their medians differ by is the noise.
 
 Under valgrind a second holds 30 times less work, so all that happens once a second (the server asks
 each crawl how far it is) weighs 30 times as much as without.
@@ -155,9 +155,8 @@ def main() -> None:
     given = parser.parse_args()
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed (Debian package valgrind)")
-    ratios: dict[str, list[float]] = {way: [] for way in WAYS}
+    costs: dict[str, list[float]] = {way: [] for way in WAYS}
     for number in range(given.rounds):
-        costs = {}
         for way, run in WAYS.items():
             found = []
             for pages in given.pages:
@@ -168,12 +167,13 @@ def main() -> None:
                     with served(folder / "site") as url:
                         found.append(run(folder / "run", url))
             less, more = given.pages
-            costs[way] = (found[1] - found[0]) / (more - less) / 1e6
-            ratios[way].append(costs[way] / costs["shell"])
-            of_page = f"{costs[way]:.1f} million instructions a page"
-            print(f"round {number + 1}  {way:12} {of_page}, {ratios[way][-1]:.3f}", flush=True)
-    for way in WAYS:
-        print(f"median    {way:12} {statistics.median(ratios[way]):.3f}")
+            costs[way].append((found[1] - found[0]) / (more - less) / 1e6)
+            print(f"round {number + 1}  {way:12} {costs[way][-1]:.2f}", flush=True)
+    print("million instructions a page, medians")
+    shell = statistics.median(costs["shell"])
+    for way, of_way in costs.items():
+        middle = statistics.median(of_way)
+        print(f"{way:12} {middle:.2f}  {middle / shell:.3f}")
 
 
 if __name__ == "__main__":
