@@ -299,7 +299,7 @@ def questions(manual: Manual, path: Path = QUESTIONS_FILE) -> list[Case]:
     ]
 
 
-def _ask(manual: Manual, asked: Sequence[Case], searches: dict[str, Search]) -> None:
+def ask_questions(manual: Manual, asked: Sequence[Case], searches: dict[str, Search]) -> None:
     """Print the rank of the first right page for each question, 0 for none."""
     first: dict[str, int] = dict.fromkeys(searches, 0)
     for question, right in asked:
@@ -369,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 searches["BM25"] = baseline(pages)
                 searches["BM25 and link texts"] = baseline(pages, anchors=True)
             if options.questions:
-                _ask(manual, questions(manual, options.questions), searches)
+                ask_questions(manual, questions(manual, options.questions), searches)
                 continue
             for form in options.form or FORMS:
                 typed = cases(form, entries, manual, options.queries)

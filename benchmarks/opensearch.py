@@ -7,7 +7,11 @@ as `scrapy outbox --send` sends them, the documents whose link texts changed at 
 The same pages go into our own index, for comparison. Times are CPU, but for pages a second.
 
 ``--find 50`` types 50 queries of each form of benchmarks/findability.py into both, too: MRR@10 and
-success@10, and the clock's ms of a query.
+success@10, and the clock's ms of a query. ``--questions`` types persons' questions about the manual
+``--name``, and prints the ranks of the right pages over our own index and over OpenSearch:
+
+    python -m benchmarks.opensearch --docs /usr/share/doc/python3.11-doc/html --name python \
+        --find 60 --form inflected --questions
 """
 
 from __future__ import annotations
@@ -23,7 +27,16 @@ from pathlib import Path
 
 from scrapy.settings import Settings
 
-from benchmarks.findability import FORMS, build, cases, measure, product
+from benchmarks.findability import (
+    FORMS,
+    QUESTIONS_FILE,
+    ask_questions,
+    build,
+    cases,
+    measure,
+    product,
+    questions,
+)
 from benchmarks.manuals import Manual
 from larmspider import options as options_of_crawls
 from larmspider.extraction.texts.language import Languages
@@ -56,9 +69,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def pages_of(directory: Path, number: int) -> Iterator[Page]:
-    manual = Manual.of("manual", directory)
-    assert manual is not None, directory
+def pages_of(manual: Manual, number: int) -> Iterator[Page]:
     guessed = options_of_crawls.defaults()["LARM_LANGUAGES"]
     with closing(Languages.from_settings(Settings({"LARM_LANGUAGES": guessed}))) as languages:
         for page in islice(manual.pages(), number):
@@ -110,7 +121,9 @@ def send(crawl: Path, end: Position, pages: int, heap: str, find: Callable[[str]
         find(url)
 
 
-def compare(url: str, crawl: Path, manual: Manual, pages: Sequence[Page], queries: int) -> None:
+def compare(
+    url: str, crawl: Path, manual: Manual, pages: Sequence[Page], options: argparse.Namespace
+) -> None:
     """Findability over both engines."""
     settings = Settings({"LARM_OPENSEARCH_URL": url, "LARM_INDEX_STEMMER": "english"})
     searchers = {
@@ -118,9 +131,12 @@ def compare(url: str, crawl: Path, manual: Manual, pages: Sequence[Page], querie
         "opensearch": searcher_of([crawl], settings),
     }
     entries = manual.entries(page.url for page in pages)
-    for form in FORMS:
-        typed = cases(form, entries, manual, queries)
-        if len(typed) < min(10, queries):
+    if options.questions:
+        searches = {name: product(searcher) for name, searcher in searchers.items()}
+        ask_questions(manual, questions(manual, options.questions), searches)
+    for form in (options.form or FORMS) if options.find else ():
+        typed = cases(form, entries, manual, options.find)
+        if len(typed) < min(10, options.find):
             continue
         found = []
         for name, searcher in searchers.items():
@@ -137,17 +153,21 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=3_000)
     parser.add_argument("--heap", default="1g")
     parser.add_argument("--find", type=int, default=0, metavar="N")
+    parser.add_argument("--form", action="append", choices=FORMS, help="what is typed (all)")
+    parser.add_argument("--name", default="manual", help="of the manual, as questions have it")
+    parser.add_argument("--questions", type=Path, nargs="?", const=QUESTIONS_FILE, metavar="FILE")
     options = parser.parse_args()
-    manual = Manual.of("manual", options.docs)
-    pages = list(pages_of(options.docs, options.pages))
+    manual = Manual.of(options.name, options.docs)
+    assert manual is not None, options.docs
+    pages = list(pages_of(manual, options.pages))
     print(f"{len(pages):,} pages, {sum(len(page.text) for page in pages) / len(pages):,.0f} chars")
     with tempfile.TemporaryDirectory() as folder:
         crawl = Path(folder)
 
         def find(url: str) -> None:
-            if options.find and manual is not None:
+            if options.find or options.questions:
                 with tempfile.TemporaryDirectory() as own:
-                    compare(url, Path(own), manual, pages, options.find)
+                    compare(url, Path(own), manual, pages, options)
 
         send(crawl, fill_spool(crawl, pages), len(pages), options.heap, find)
         began, clock = time.process_time(), time.monotonic()

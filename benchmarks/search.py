@@ -139,7 +139,7 @@ def measure(searcher: Searcher, rounds: int) -> dict[str, tuple[float, ...]]:
     times[TOGETHER] = [one for kind in MIX for one in times.get(kind, ())]
     return {
         kind: tuple(
-            _percentile(sorted(column), share)
+            percentile(sorted(column), share)
             for column in zip(*found, strict=True)
             for share in (0.5, 0.95)
         )
@@ -232,7 +232,7 @@ def _timed(ask: Callable[[], object]) -> tuple[float, float]:
     return (time.perf_counter() - start) * 1_000, (time.process_time() - cpu) * 1_000
 
 
-def _percentile(values: list[float], share: float) -> float:
+def percentile(values: list[float], share: float) -> float:
     if len(values) < 2:
         return values[0]
     return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]

@@ -16,7 +16,14 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import (
+    BadStatusLine,
+    HTTPConnection,
+    HTTPException,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+)
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -39,6 +46,7 @@ TEMPLATE = "index.json"
 an older version may come late."""
 _LOGIN_CHARS = 10_000
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
+_ALL_SHARDS = "search_phase_execution_exception"
 BUSY = frozenset({429, 500, 502, 503, 504})
 _STEMS = ("index", "analysis", "filter", "stems")
 
@@ -56,7 +64,12 @@ class Answer(NamedTuple):
 
 
 def reason_of(error: Any) -> str:
+    """The error of the server, in one line. If all shards failed, the first shard's error."""
     if isinstance(error, dict):
+        causes = error.get("root_cause")
+        if error.get("type") == _ALL_SHARDS:
+            causes = causes or [error.get("caused_by")]
+            error = (isinstance(causes, list) and as_object(causes[0])) or error
         parts = (str(error.get(name) or "") for name in ("type", "reason"))
         error = ": ".join(part for part in parts if part)
     return told(error or "")
@@ -223,7 +236,13 @@ class Connection:
                 said = read_reply(response, limit)
         except AwayError as error:
             raise type(error)(f"{at}: {error}") from None
-        except (OSError, HTTPException) as error:  # also half an answer
+        except RemoteDisconnected:  # a BadStatusLine, too
+            raise AwayError(f"{at}: it closed the connection without an answer") from None
+        except BadStatusLine as error:
+            raise AwayError(f"{at} answers with something else than HTTP: {told(error)}") from None
+        except IncompleteRead:
+            raise AwayError(f"{at}: its answer ended before its end") from None
+        except (OSError, HTTPException) as error:
             raise AwayError(f"{at}: {error or type(error).__name__}") from None
         found: Any = parsed(said)
         if found is None:
@@ -232,6 +251,8 @@ class Connection:
         with suppress(ValueError):
             secs = max(0.0, float(response.headers.get("Retry-After", 0)))
         answer = Answer(response.status, found, secs)
+        if 300 <= response.status < 400:
+            raise RefusedError(f"{at}: {response.status}, a redirect; it is not followed")
         if response.status in (401, 403):
             raise RefusedError(f"{at}: {answer.error}")
         if response.status in BUSY:

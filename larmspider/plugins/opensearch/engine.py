@@ -7,6 +7,7 @@ OpenSearch finds the candidates and counts them; the rest of the search is as ov
 (rights.py), which is at most `VIEW_SECS` old. The numbers of pages with the words of a query are
 looked up together: a question takes some milliseconds. OpenSearch does not list the words of an
 index: there are no completions and no compounds, and a word with two mistakes is not corrected.
+English forms of a word are made from endings, and those that the index has count.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from larmspider.search.engine import SearchEngine, as_shown, document_of
 from larmspider.search.gather import Outage, ShardError
 from larmspider.search.ranking import (
     EXACT_WEIGHTS,
+    FORM_FIELDS,
     FORM_WEIGHT,
     STEMMED_WEIGHTS,
     Boosts,
@@ -94,6 +96,11 @@ _SHARDS = 1_000  # values of a facet that each shard counts
 _COUNTED_FIELDS = (*EXACT_WEIGHTS, "signs", "labels")
 _LIKE_CHARS = 20_000  # first characters of a page that count, as in ranking.py
 _TONGUES = (*STEMMERS_OF, *COMPOUNDING, "he")  # that Stems looks for
+_ENDINGS = (
+    *("", "s", "es", "ed", "ing", "ings", "er", "ers", "e", "y", "ies", "ied", "ying", "ier"),
+    *("ly", "al", "ally", "ion", "ions", "able", "ment", "ments", "ness"),
+)
+_DOUBLING = ("ed", "er", "ers", "ing", "ings")  # stopped: after another last letter
 _MAJOR = re.compile(r"(\d{1,4})\.")
 _TOO_MANY = ("too_many", "max_clause_count", "maxClauseCount")
 _NANOSECONDS = 1_000_000  # in a millisecond
@@ -117,6 +124,12 @@ class EngineRefusedError(SearchRefusedError, ShardError):
 
 class LongAnswerError(EngineAwayError):
     """An answer has more bytes than its limit."""
+
+
+def english_forms(head: str) -> list[str]:
+    """Words that may be forms of an English word whose forms begin with ``head``."""
+    doubled = [head[-1] + ending for ending in _DOUBLING]
+    return [head + ending for ending in (*_ENDINGS, *doubled)]
 
 
 class Client:
@@ -334,8 +347,13 @@ class OpenSearchReader:
         return self.view.counted(field, token)[0]
 
     def terms_with_prefix(self, field: str, head: str, **_: Any) -> list[tuple[str, int]]:
-        """OpenSearch does not list words."""
-        return []
+        """OpenSearch does not list words: the English forms that the index has."""
+        if field not in FORM_FIELDS or not head.isalpha():
+            return []
+        fields = {field, "exact", "labels"}  # a ranking asks for these next
+        self.view.look_up((one, word) for word in english_forms(head) for one in fields)
+        counted = ((word, self.doc_freq(field, word)) for word in english_forms(head))
+        return [(word, pages) for word, pages in counted if pages]
 
     def search(
         self,
@@ -375,7 +393,10 @@ class OpenSearchReader:
         for hit in answer["hits"]["hits"]:
             values, name = hit.get("fields", {}), str(hit["_id"])
             address = Place(0, name, *(values.get(n, [None])[0] for n in ("likeness", "prior")))
-            self.keys[name] = str(hit["_source"]["page"]["key"])
+            try:
+                self.keys[name] = str(hit["_source"]["page"]["key"])
+            except (KeyError, TypeError):
+                raise self._foreign(name) from None
             value: Any = hit["_score"]
             if order_by_field == "likeness":
                 value = address.likeness
@@ -442,10 +463,7 @@ class OpenSearchReader:
             try:
                 page, _ = page_in(hit["_source"])
             except (ValueError, KeyError, TypeError, AttributeError):
-                raise EngineRefusedError(
-                    self.view.client.directory,
-                    f"the document {told(hit['_id'])} in OpenSearch was not written by larmspider",
-                ) from None
+                raise self._foreign(hit["_id"]) from None
             found = page.fields()
             found["sections"] = [tuple(one) for one in found.get("sections", ())]
             self._pages[hit["_id"]] = found
@@ -453,6 +471,12 @@ class OpenSearchReader:
                 alike.add(page.likeness)
         if alike:
             self._count_copies(alike)
+
+    def _foreign(self, name: str) -> EngineRefusedError:
+        return EngineRefusedError(
+            self.view.client.directory,
+            f"the document {told(name)} in OpenSearch was not written by larmspider",
+        )
 
     def _count_copies(self, likenesses: Collection[int]) -> None:
         """Count the copies of several pages together, as `Reading.number_of_copies` would."""

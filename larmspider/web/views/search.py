@@ -23,7 +23,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from larmspider.errors import CrawlDirError, HttpError, QueryError
+from larmspider.errors import (
+    CrawlDirError,
+    HttpError,
+    QueryError,
+    SearchAwayError,
+    SearchRefusedError,
+)
 from larmspider.index.schema import WORD_LIMIT_BYTES
 from larmspider.reports.stored_copy import (
     HTML_TYPES,
@@ -379,9 +385,12 @@ def _shows_all(searcher: Searcher, query: str) -> bool:
     )
 
 
-def _count(request: WebRequest) -> int:
+def _count(request: WebRequest) -> int | None:
+    """The number of pages; None if the search engine does not answer."""
     try:
         return request.searcher().count()
+    except (SearchAwayError, SearchRefusedError):
+        return None
     except CrawlDirError:
         return 0
 

@@ -40,6 +40,9 @@ TYPED = [
     "/.*/", "vpn^99~9 +wiki -intern", "[a TO z]", "{!join}", 'title:"a\\" OR (b)"', "a && b || !c",
     "word~ wrod~2", "host:*.example", "lang:*", "url:a?b*c", "before:2030 type:pdf", "\\u0000 <x>",
 ]  # fmt: skip
+_SHARDS = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
+_FAILED = _SHARDS | {"root_cause": [{"type": "illegal_argument", "reason": "window"}]}
+_FAILED_LATE = _SHARDS | {"root_cause": [], "caused_by": {"type": "too_many_buckets", "reason": 1}}
 SECRET = Access(("pay.example", FILES), (), frozenset({"everyone", "user:anna"}))
 
 
@@ -49,6 +52,7 @@ class Node(OpenSearchServer):
     def __init__(self) -> None:
         super().__init__()
         self.bodies: list[dict[str, Any]] = []
+        self.hits: list[dict[str, Any]] = []
         self.version: dict[str, str] = {"number": "2.19.1", "distribution": "opensearch"}
         self.found: tuple[int, Any] | None = None
         self.mapping = template("english")
@@ -63,7 +67,7 @@ class Node(OpenSearchServer):
         self.bodies.append(wanted)
         return self.found or (200, {
             "_shards": {"failed": 0},
-            "hits": {"total": {"value": 3}, "hits": []},
+            "hits": {"total": {"value": 3}, "hits": self.hits},
             "aggregations": _counts(wanted.get("aggs", {})),
         })  # fmt: skip
 
@@ -150,6 +154,9 @@ def test_nothing_is_asked_if_the_rights_cannot_be_read(
         ((403, {"error": {"type": "security_exception"}}), SearchRefusedError, "403 security"),
         ((400, {"error": {"reason": "too_many_clauses"}}), QueryError, "too many words"),
         ((400, {"error": {"reason": "bad\nline"}}), SearchRefusedError, "400 bad line"),
+        ((302, "<html>"), SearchRefusedError, "302, a redirect"),
+        ((400, {"error": _FAILED}), SearchRefusedError, "400 illegal_argument: window"),
+        ((503, {"error": _FAILED_LATE}), SearchAwayError, "503 too_many_buckets: 1"),
         ((200, "<html>"), SearchAwayError, "something else than JSON"),
         ((200, {"hits": {}}), SearchAwayError, "some of its shards"),
         ((200, {"timed_out": True, "hits": {"hits": []}}), SearchAwayError, "some of its shards"),
@@ -172,6 +179,15 @@ def test_an_error_is_one_line(
         searcher(node, tmp_path).search("vpn")
     assert "\n" not in str(found.value)
     assert PASSWORD not in str(found.value)
+
+
+@pytest.mark.parametrize("source", [{}, {"page": "x"}, {"page": {"key": "http://wiki/vpn"}}])
+def test_a_document_of_another_program_is_refused(
+    node: Node, tmp_path: Path, source: dict[str, Any]
+) -> None:
+    node.hits = [{"_id": "one", "_score": 1.0, "_source": source}]
+    with pytest.raises(SearchRefusedError, match=r"the document one .* not written by larmspider"):
+        searcher(node, tmp_path).search("vpn")
 
 
 @pytest.mark.parametrize("answer", [(503, "red"), (403, {"error": {"type": "denied"}}), None])

@@ -61,7 +61,7 @@ def test_each_document_is_judged_by_itself(
     [
         ("429", AwayError, 7, "429 es_rejected_execution_exception"),
         ("503", AwayError, 7, "503"),
-        ("cut", AwayError, 0, "IncompleteRead|bytes read"),
+        ("cut", AwayError, 0, "ended before its end|bytes read"),
         ("html", AwayError, 0, "something else than JSON"),
     ],
 )

@@ -167,6 +167,14 @@ def test_filters_and_labels_narrow_both(both: Both, filters: Filters) -> None:
     assert found["total"]
 
 
+@pytest.mark.parametrize("word", ["library", "password", "resets", "searching", "linking"])
+def test_both_know_the_forms_of_an_english_word(both: Both, word: str) -> None:
+    ours, theirs = (one.shards[0] for one in (both.ours, both.theirs))
+    with ours.reading():
+        found = ours.seen_stems.forms(word)
+    assert theirs.seen_stems.forms(word).keys() == found.keys() != set()
+
+
 def test_pages_sections_copies_and_dates(both: Both) -> None:
     ours, theirs = both.ours, both.theirs
     key = "http://wiki.example/haus"
@@ -266,7 +274,10 @@ def test_the_page_and_the_command_search_it(both: Both, monkeypatch: pytest.Monk
             assert answer.status == 503
             assert "OpenSearch at 127.0.0.1:1: " in answer.text
             assert "s3cret" not in answer.text
-        assert site.get("/search").status == 200
+        start = site.get("/search")
+        assert start.status == 200
+        assert "The search cannot be used right now" in start.text
+        assert "no pages yet" not in start.text
         assert site.get("/search/suggest?q=pa").json == ["pa", []]
         assert site.get("/url?u=http://wiki.example/haus").status == 200
 
