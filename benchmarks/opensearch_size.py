@@ -1,7 +1,7 @@
 """Many generated pages in a cluster of OpenSearch: into it, its disk, and what people type.
 
     python -m benchmarks.opensearch_size --pages 200000 --nodes 3
-    python -m benchmarks.opensearch_size --pages 1000000 --heap 2g --index DIR
+    python -m benchmarks.opensearch_size --pages 1000000 --heap 2g --ask-every 200000 --index DIR
 
 The pages are benchmarks/generated_text.py's. They go through the spool, 5,000 at a time, and are
 sent as `scrapy outbox --send` sends them. Then queries of the `MIX` of benchmarks/search.py are
@@ -39,7 +39,11 @@ from tests.support.servers.opensearch.cluster import OpenSearchCluster
 
 _SLICE = 5_000  # pages in the spool at a time
 _NAME = "generated"
-_WARM_UP = 30
+Ask = Callable[[], None]
+_JVM = ("-XX:+UseG1GC", "-XX:G1ReservePercent=25", "-XX:InitiatingHeapOccupancyPercent=30")
+"""As OpenSearch's own jvm.options. With another collector the circuit breaker counts garbage: nodes
+of 512 MB refused queries after 200,000 pages."""
+_WARM_UP = 20
 """Java compiles what is asked often: a node that has just started takes ten times as long."""
 
 
@@ -74,8 +78,10 @@ def _wait(secs: float) -> bool:
     return True
 
 
-def send(cluster: OpenSearchCluster, crawl: Path, pages: Iterator[Page]) -> int:
-    """Returns the number of pages."""
+def send(
+    cluster: OpenSearchCluster, crawl: Path, pages: Iterator[Page], often: int, ask: Ask
+) -> None:
+    """Send the pages; ``ask`` after each ``often`` of them, and at the end."""
     settings = Settings({"LARM_OPENSEARCH_URL": cluster.url(_NAME)})
     receiver = OpenSearchReceiver.from_settings(settings)
     spool, facts = Spool(crawl / FOLDER), IndexFacts()
@@ -95,6 +101,9 @@ def send(cluster: OpenSearchCluster, crawl: Path, pages: Iterator[Page]) -> int:
         if number % (4 * _SLICE) == 0:
             print(f"{number:>11,}: {recent.of_a_page(4 * _SLICE)}", flush=True)
             recent = Meter(nodes)
+        if often and number % often == 0:
+            show_disk(cluster, number)
+            ask()
     with whole.running():
         sender.catch_up()
         cluster.ask("POST", f"/{_NAME}/_refresh")
@@ -102,10 +111,12 @@ def send(cluster: OpenSearchCluster, crawl: Path, pages: Iterator[Page]) -> int:
     assert (sender.cursor.sent, sender.cursor.dead) == (number, 0)
     receiver.close()
     spool.close()
-    return number
+    show_disk(cluster, number)
+    ask()
 
 
 def show_disk(cluster: OpenSearchCluster, pages: int) -> None:
+    cluster.ask("POST", f"/{_NAME}/_refresh")
     cluster.ask("POST", f"/{_NAME}/_flush")
     stats = cluster.ask("GET", f"/{_NAME}/_stats/store,docs,segments")["_all"]
     assert stats["primaries"]["docs"]["count"] == pages, stats
@@ -147,12 +158,13 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=200_000)
     parser.add_argument("--words", type=int, default=WORDS, help="of a page, on average")
     parser.add_argument("--nodes", type=int, default=1)
-    parser.add_argument("--heap", default="512m")
+    parser.add_argument("--heap", default="1g")
     parser.add_argument("--shards", type=int, help="by default one for each node")
     parser.add_argument("--replicas", type=int, help="by default 1 in a cluster")
     parser.add_argument("--drawn", type=int, default=20_000, metavar="PAGES")
     parser.add_argument("--index", type=Path, help="our own index, kept for the next run")
     parser.add_argument("--compare", action="store_true", help="type into our own index, too")
+    parser.add_argument("--ask-every", type=int, default=0, metavar="PAGES", help="queries, too")
     parser.add_argument("--rounds", type=int, default=100)
     options = parser.parse_args()
     shards = options.shards or options.nodes
@@ -166,18 +178,20 @@ def main() -> None:
         print(f"our own index: {size_of(own) / drawn_from.count():,.0f} bytes a page", flush=True)
         if options.compare:
             ask_mix(drawn_from, drawn_from, (), options.rounds)
-        jvm = ("-XX:+UseSerialGC",)
-        with OpenSearchCluster(options.nodes, options.heap, jvm) as cluster:
+        with OpenSearchCluster(options.nodes, options.heap, _JVM) as cluster:
             wanted = {"index_patterns": [f"{_NAME}-*"], "template": {"settings": numbers}}
             cluster.ask("PUT", "/_index_template/shards", wanted)
             print(f"{options.nodes} nodes, {options.heap} of heap each, {numbers}", flush=True)
             crawl = Path(folder) / "crawl"
             crawl.mkdir()
             pages = GeneratedPages(words=options.words).pages(options.pages)
-            show_disk(cluster, send(cluster, crawl, pages))
             settings = Settings({"LARM_OPENSEARCH_URL": cluster.url(_NAME)})
             nodes = [node.pid for node in cluster.nodes]
-            ask_mix(searcher_of([crawl], settings), drawn_from, nodes, options.rounds)
+
+            def ask() -> None:
+                ask_mix(searcher_of([crawl], settings), drawn_from, nodes, options.rounds)
+
+            send(cluster, crawl, pages, options.ask_every, ask)
 
 
 def _timed(make: Callable[..., None], own: Path, words: int, pages: int) -> None:

@@ -105,10 +105,21 @@ class Node:
                 start_new_session=True,
             )
 
-    def wait(self) -> None:
-        """Until it is part of a cluster. Raises RuntimeError."""
+    def wait(self, others: Sequence[Node] = ()) -> None:
+        """Until it is part of a cluster with ``others``. Raises RuntimeError."""
         assert self._child is not None
-        wait_for(self._child, self.log, self._is_up, START_SECS, every=0.2)
+
+        def is_up() -> bool:
+            for one in others:
+                one.check()
+            return self._is_up()
+
+        wait_for(self._child, self.log, is_up, START_SECS, every=0.2)
+
+    def check(self) -> None:
+        """Raises RuntimeError if it has ended by itself, as when its port was taken meanwhile."""
+        if self._child is not None and self._child.poll() is not None:
+            raise RuntimeError(f"{self.log} ended: {self.log.read_text()[-2000:]}")
 
     def start(self) -> None:
         self.begin()
@@ -198,7 +209,7 @@ class OpenSearchCluster(Searched):
                     node.settings["cluster.initial_cluster_manager_nodes"] = ",".join(names)
                 node.begin()
             for node in self.nodes:
-                node.wait()
+                node.wait(self.nodes)
             self.wait_for_nodes(self._size)
             self._running = running.pop_all()
         return self
