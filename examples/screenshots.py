@@ -52,6 +52,8 @@ QUALITY = 60  # WebP: 10 to 40 kB a picture, and text of 13 pixels can be read
 ENOUGH = 30
 """Pages that are stored before the first picture."""
 LIVE_SECS = 3.0
+DRAWN = "return [...document.images].every(image => image.complete)"
+"""Previews are made when a browser asks for them."""
 
 
 def signed_in(browser: Browser, crawl: Crawling) -> None:
@@ -102,6 +104,7 @@ def pictures(browser: Browser, url: str, name: str) -> Iterator[tuple[str, Image
                 browser.until(lambda: browser.all("#suggested li"), "suggestions")
             tall = int(browser.script("return document.documentElement.scrollHeight"))
             browser.look(width, min(TALLEST, tall), dark=dark)
+            browser.until(lambda: browser.script(DRAWN), "pictures")
             image = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
             image.thumbnail((WIDEST, TALLEST))
             yield f"{width}-{'dark' if dark else 'light'}", image

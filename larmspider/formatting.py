@@ -48,6 +48,22 @@ def readable(text: str) -> str:
     return printable(text if text.isascii() else _INVISIBLE.sub("", text))
 
 
+JOINERS = "\u00ad\u200c\u200d"
+"""Soft hyphen, non-joiner and joiner: German, Persian and emoji need them to be written right."""
+_NO_WIDTH = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
+
+
+def legible(text: str) -> str:
+    """``text`` for a web page: printable(), but with JOINERS, and without characters of no width.
+    A text of nothing else is ""."""
+    if text.isprintable():
+        return text
+    text = text.translate(_NO_WIDTH)
+    if not text.strip(JOINERS):
+        return ""
+    return "".join(char if char in JOINERS else printable(char) for char in text)
+
+
 def escaped(text: str) -> str:
     r"""``text`` with its invisible characters written as in Python.
 

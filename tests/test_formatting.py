@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from larmspider.formatting import counted, defused, duration, json_escaped, rate, size
+from larmspider.formatting import counted, defused, duration, json_escaped, legible, rate, size
 from larmspider.web.render import above, curve, href, outward, times, when
 
 
@@ -91,3 +91,17 @@ def test_other_text_stays(cell: str) -> None:
     """As do numbers."""
     assert defused(cell) == cell
     assert defused(-3) == "-3"
+
+
+@pytest.mark.parametrize("text, shown", [
+    ("Donau\u00addampf", "Donau\u00addampf"),
+    ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+    ("\U0001f469\u200d\U0001f467", "\U0001f469\u200d\U0001f467"),
+    ("a\u200bb\ufeff", "ab"), ("\u200b\u2060", ""), ("\u200d\u00ad", ""), ("", ""),
+    ("\u202egnp.exe", "\ufffdgnp.exe"), ("\x1b[31m\x00", "\ufffd[31m\ufffd"),
+])  # fmt: skip
+def test_pages_keep_what_joins_letters_and_nothing_that_turns_or_hides(
+    text: str, shown: str
+) -> None:
+    """A title of nothing that can be seen is empty, so that its URL stands for it."""
+    assert legible(text) == shown

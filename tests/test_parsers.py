@@ -126,6 +126,10 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "lxml", "extraction.documents"
     ),
     "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/ole_damage.py": row(
+        DOCUMENTS, _LIMITS, "olefile", "extraction.documents"
+    ),
+    "extraction/documents/office/old_tables.py": row(DOCUMENTS, _LIMITS, "olefile"),
     "extraction/documents/office/opendocument.py": row(
         DOCUMENTS, _LIMITS, "lxml", "extraction.documents"
     ),

@@ -18,7 +18,7 @@ import msgpack
 from larmspider import options
 from larmspider.access.file_rights import files_of
 from larmspider.access.lists import AccessList, UnreadableError
-from larmspider.access.rights import Document, Rights
+from larmspider.access.rights import Checked, Document, Rights
 from larmspider.errors import ConfigError
 from larmspider.plugin import load_class
 from larmspider.urls.schemes import CONNECTED, scheme_of
@@ -53,9 +53,8 @@ class RightsReader(Protocol):
     def is_mounted(self, root: str) -> bool:
         """Whether a root is there."""
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
-        """Name and list of each document in one folder, and why the rights cannot be read, else "".
-        Raises AwayError."""
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
+        """The documents of one folder. Raises AwayError."""
 
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
         """Shares and folders to enter for the documents in ``folder``, the outermost first. Raises

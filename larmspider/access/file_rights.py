@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from larmspider.access.lists import OPERATORS_ONLY, AccessList, UnreadableError
 from larmspider.access.posix import list_of
-from larmspider.access.rights import Document, Rights
+from larmspider.access.rights import Checked, Document, Rights, mark_of
 from larmspider.urls.file_urls import FileRoots, is_file, path_of, url_of
 
 MAX_DEPTH = 200
@@ -43,19 +43,22 @@ class FileRights:
         except OSError as error:
             raise UnreadableError(error.strerror or str(error)) from None
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
-        """Name and list of each file in one folder, and why the rights cannot be read, else ""."""
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
+        """The files of one folder."""
         try:
             place = self._place(path_of(folder))
         except UnreadableError as error:
-            yield from ((name, OPERATORS_ONLY, str(error)) for name in names)
+            yield from (Checked(name, OPERATORS_ONLY, str(error)) for name in names)
             return
         for name in names:
             real = place + b"/" + path_of(name).rpartition(b"/")[2]
             try:
-                yield name, list_of(real), ""
+                rights = list_of(real)
+                found = os.lstat(real)  # after the list: another file may take the place meanwhile
+                yield Checked(name, rights, "", mark_of(found.st_mtime_ns, found.st_size))
             except (OSError, UnreadableError) as error:
-                yield name, OPERATORS_ONLY, getattr(error, "strerror", None) or str(error)
+                why = getattr(error, "strerror", None) or str(error)
+                yield Checked(name, OPERATORS_ONLY, why)
 
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
         """The folders to enter for the files in ``folder``, it included. Raises UnreadableError."""

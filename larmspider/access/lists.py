@@ -13,6 +13,7 @@ numbers as the sources have them, ``uid:1007``, ``gid:100``, ``sid:S-1-5-21-...`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,9 @@ Reader: TypeAlias = frozenset[str]
 Entry: TypeAlias = tuple[str | int, ...]
 
 _NAMED = ("user:", "group:", "uid:", "gid:", "sid:")
+_NUMBERED = re.compile(
+    r"[ug]id:(?:0|[1-9][0-9]{0,9})|sid:S-1-(?:0x[0-9A-Fa-f]+|[0-9]+)(?:-[0-9]{1,10}){1,15}"
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ def principal_of(text: Any) -> str:
     """The form of a principal in which principals are compared. Raises ConfigError."""
     found = text.strip() if isinstance(text, str) else ""
     named = any(found.startswith(begin) and len(found) > len(begin) for begin in _NAMED)
+    if found.startswith(("uid:", "gid:", "sid:")):
+        named = _NUMBERED.fullmatch(found) is not None
     if not (named or found in (EVERYONE, AUTHENTICATED)) or len(found) > MAX_PRINCIPAL:
         raise ConfigError(
             f"{text!r:.80} is not a principal: expected everyone, authenticated, user:NAME,"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from larmspider.access.connected import AwayError, RightsReader
 from larmspider.access.file_rights import files_of
 from larmspider.access.lists import AccessList, UnreadableError
-from larmspider.access.rights import UNREADABLE, Rights
+from larmspider.access.rights import UNREADABLE, Checked, Rights
 from larmspider.access.rules import slot_name
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter, Slot
@@ -33,7 +33,8 @@ _DAMAGED = (ValueError, LookupError, TypeError, struct.error)  # what parsers ra
 class Renewed:
     """``files``: the number of checked files. ``seconds``: the CPU time of the checks. ``rows``:
     changed rows of the table. ``moved``: documents with another slot. ``unread``: files whose
-    rights cannot be read. ``unmounted``: missing roots. ``silent``: documents whose link texts may
+    rights cannot be read. ``replaced``: files hidden because a file with other rights has their
+    name. ``unmounted``: missing roots. ``silent``: documents whose link texts may
     no longer be indexed for other pages."""
 
     files: int = 0
@@ -41,6 +42,7 @@ class Renewed:
     rows: int = 0
     moved: int = 0
     unread: int = 0
+    replaced: int = 0
     unmounted: list[str] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)
 
@@ -145,6 +147,7 @@ def _renew_source(
             roots[folder] = root
     said.unmounted += [root for root, is_there in mounted.items() if not is_there]
     away = set[str]()  # roots, and folders with all that lies in them
+    changed = set[int]()
     reader.known = {}
     try:
         for folder, inside in folders.items():
@@ -162,8 +165,8 @@ def _renew_source(
                 return
             with table.changing():
                 # a document that was fetched meanwhile has newer rights
-                found = [one for one in found if table.slot_of(one[0]) == before[one[0]]]
-                _renew_folder(table, sources, above, found, said)
+                found = [one for one in found if table.slot_of(one.name) == before[one.name]]
+                _renew_folder(table, sources, above, found, said, changed)
             said.files += len(inside)
     finally:
         reader.known = None
@@ -178,11 +181,11 @@ def _is_mounted(reader: RightsReader, root: str) -> bool:
 
 def _read(
     reader: RightsReader, folder: str, names: list[str], stop: Callable[[], bool]
-) -> tuple[list[tuple[str, AccessList]], list[tuple[str, AccessList, str]]]:
+) -> tuple[list[tuple[str, AccessList]], list[Checked]]:
     """The folders and shares above a folder, and the lists of its documents; not of all documents
     once ``stop`` returns True. Raises AwayError."""
     try:
-        above, found = reader.above(folder), list[tuple[str, AccessList, str]]()
+        above, found = reader.above(folder), list[Checked]()
         for one in reader.files(folder, names):
             found.append(one)
             if stop():
@@ -194,28 +197,44 @@ def _read(
         raise AwayError(error.strerror or str(error) or type(error).__name__) from None
     except _DAMAGED as error:
         why = f"a damaged answer: {type(error).__name__}: {error}"
-    return [], [(name, UNREADABLE.list, why) for name in names]
+    return [], [Checked(name, UNREADABLE.list, why) for name in names]
 
 
 def _renew_folder(
     table: AccessWriter,
     sources: Sources,
     above: list[tuple[str, AccessList]],
-    found: list[tuple[str, AccessList, str]],
+    found: list[Checked],
     said: Renewed,
+    changed: set[int],
 ) -> None:
+    """``changed``: slots of folders whose lists changed in this pass."""
     rows = [table.slots.get(table.names.get(f"in {name}", -1)) for name, _ in above]
     place = table.enter(above)
-    said.rows += sum(
-        row is not None and row != table.slots[table.names[f"in {name}"]]
-        for row, (name, _) in zip(rows, above, strict=True)
-    )
+    numbers = [table.names[f"in {name}"] for name, _ in above]
+    others = {
+        number
+        for row, number in zip(rows, numbers, strict=True)
+        if row is not None and row != table.slots[number]
+    }
+    said.rows += len(others)
+    changed |= others
+    is_elsewhere = not changed.isdisjoint(numbers)
     members = defaultdict[int, dict[int, list[str]]](lambda: defaultdict(list))
-    for name, rights, why in found:
+    for name, rights, why, mark in found:
+        slot, number = table.slot_of(name) or NO_SLOT, table.number_of(rights)
         if why:
             sources.failed(name, why)
             said.unread += 1
-        members[table.slot_of(name) or NO_SLOT][table.number_of(rights)].append(name)
+        elif table.is_replaced(name, mark):
+            row = table.slots[slot]
+            as_before = row.list == number and not (above and row.above != place)
+            if slot == NO_SLOT or is_elsewhere or not as_before:
+                # the index has the text of the old file, and these are the rights of the new one
+                said.moved += table.assign(name, NO_SLOT)
+                said.replaced += 1
+                continue
+        members[slot][number].append(name)
     for slot, by_list in members.items():
         row = table.slots[slot]
         here = place if above else row.above

@@ -40,6 +40,21 @@ class Rights(NamedTuple):
 UNREADABLE = Rights(OPERATORS_ONLY)
 
 
+class Checked(NamedTuple):
+    """A document in the pass over rights. ``why``: why they cannot be read, else "". ``mark``: the
+    ETag that an answer would have, "" if the document never changes."""
+
+    name: str
+    list: AccessList
+    why: str = ""
+    mark: str = ""
+
+
+def mark_of(mtime_ns: int, size: int) -> str:
+    """The ETag of a file: a file with another ETag has other contents."""
+    return f'"{mtime_ns:x}-{size:x}"'
+
+
 class Source(Protocol):
     def access_of(self, document: Document) -> Rights | None: ...
 

@@ -18,6 +18,7 @@ length, its checksum and a msgpack list of changes:
     ["l", number, list]                 a list
     ["s", number, above, list, name]    a slot: in a folder's slot or -1, with this list
     ["d", names, numbers]               slots of documents, 8 and 4 bytes each; 0xFFFFFFFF: none
+    ["f", names, marks]                 what documents were when they were read, 8 and 4 bytes each
     ["m", [name, ...]]                  documents to be written again, as their slots changed
     ["w", [name, ...]]                  documents that were
     ["r", [pattern, ...], [host, ...]]  rules, and hosts that send rights
@@ -35,6 +36,7 @@ import struct
 import threading
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
@@ -69,6 +71,7 @@ _NO_LISTS = 4_096  # bytes of a table that may be without a list
 _WASTE = 1 << 20  # bytes of records that no longer count, from which on the table is rewritten
 _HEAD = struct.Struct("<II")
 _NONE = 0xFFFFFFFF
+_FEW_MARKS = 10_000  # in a dictionary, 100 bytes each, before they are sorted into arrays
 _LARGEST_RECORD = 1 << 28
 _RECORD = 1 << 24  # bytes of a record, from which on changes go to the next one
 _NAMES, _NUMBERS = 10_000, 1_000_000  # names and slots of documents in a change
@@ -228,11 +231,40 @@ class AccessTable:
             number, seen = self.slots[number].above, seen + 1
 
 
+class _Marks:
+    """A number of 32 bits for each of many keys, of 64 bits: 12 bytes in memory."""
+
+    def __init__(self) -> None:
+        self._keys, self._numbers = array("Q"), array("I")  # sorted
+        self._new = dict[int, int]()
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._new)
+
+    def get(self, key: int) -> int | None:
+        if (found := self._new.get(key)) is not None:
+            return found
+        at = bisect_left(self._keys, key)
+        return self._numbers[at] if at < len(self._keys) and self._keys[at] == key else None
+
+    def put(self, key: int, number: int) -> None:
+        self._new[key] = number
+        if len(self._new) > _FEW_MARKS + len(self._keys) // 4:
+            every = sorted(self.all().items())
+            self._keys = array("Q", (key for key, _ in every))
+            self._numbers = array("I", (number for _, number in every))
+            self._new = {}
+
+    def all(self) -> dict[int, int]:
+        return {**dict(zip(self._keys, self._numbers, strict=True)), **self._new}
+
+
 class AccessWriter(AccessTable):
     """The one writer of a table. All methods may be called in any thread."""
 
     def __init__(self, directory: Path) -> None:
         """Raises CrawlDirError for a table that cannot be read."""
+        self._noted: dict[int, int] = {}
         super().__init__(directory)
         self._writing = threading.RLock()
         self._changes: list[list[Any]] = []
@@ -254,6 +286,17 @@ class AccessWriter(AccessTable):
             self._changes.append(["i", self.id, self.moves])
         self.tidy()
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._marks = _Marks()
+
+    def _apply(self, change: Sequence[Any]) -> None:
+        if change[0] != "f":
+            super()._apply(change)
+            return
+        for key, number in zip(array("Q", change[1]), array("I", change[2]), strict=True):
+            self._marks.put(key, number)
+
     def tidy(self) -> None:
         """Rewrite a file that has more outdated records than valid ones. Raises
         CrawlDirError."""
@@ -272,7 +315,9 @@ class AccessWriter(AccessTable):
 
     def _live(self) -> int:
         """About the bytes of all records that count."""
-        return 100 * len(self.slots) + 200 * len(self.lists) + 12 * len(self._own)
+        return (
+            100 * len(self.slots) + 200 * len(self.lists) + 12 * (len(self._own) + len(self._marks))
+        )
 
     def _rewrite(self) -> None:
         replace_file(self.path, _packed(self._everything()))
@@ -284,7 +329,8 @@ class AccessWriter(AccessTable):
         yield ["i", self.id, self.moves]
         yield from (["l", number, one.pack()] for number, one in self.lists.items() if number)
         yield from (["s", number, *one] for number, one in self.slots.items() if number)
-        yield from _slots(self._own)
+        yield from _slots("d", self._own)
+        yield from _slots("f", self._marks.all())
         yield from _names("m", self.moved)
         yield ["r", self.patterns, self.hosts]
 
@@ -317,6 +363,20 @@ class AccessWriter(AccessTable):
             return False
         self.mark_moved([name])
         return True
+
+    def note_read(self, name: str, mark: str) -> None:
+        """The index has what a document was with this ETag."""
+        with self._writing:
+            key, number = key_of(name), key_of(mark) & _NONE
+            if self._marks.get(key) != number:
+                self._marks.put(key, number)
+                self._noted[key] = number
+
+    def is_replaced(self, name: str, mark: str) -> bool:
+        """Whether a document with another ETag was read. False if no ETag is known."""
+        with self._writing:
+            known = self._marks.get(key_of(name)) if mark else None
+            return known is not None and known != key_of(mark) & _NONE
 
     def written(self, names: Collection[str]) -> None:
         """The index has these documents with their new slots."""
@@ -473,7 +533,8 @@ class AccessWriter(AccessTable):
             changes = [
                 *_names("m", moving),
                 *self._changes,
-                *_slots(self._given),
+                *_slots("d", self._given),
+                *_slots("f", self._noted),
                 *_names("w", written),
             ]
             if not changes:
@@ -493,7 +554,7 @@ class AccessWriter(AccessTable):
                 raise self._unwritable(error) from error
             self._file = found.st_dev, found.st_ino
             self._read_to += len(records)
-            self._changes, self._given = [], {}
+            self._changes, self._given, self._noted = [], {}, {}
             self._moved_before, self._touched = set(self.moved), set()
             self.moves += len(moving) + len(written)
 
@@ -501,10 +562,10 @@ class AccessWriter(AccessTable):
         return CrawlDirError(f"{self.path}: cannot write access lists: {error.strerror or error}")
 
 
-def _slots(own: dict[int, int]) -> Iterator[list[Any]]:
+def _slots(kind: str, own: dict[int, int]) -> Iterator[list[Any]]:
     rest = iter(own.items())
     while some := dict(islice(rest, _NUMBERS)):
-        yield ["d", array("Q", some.keys()).tobytes(), array("I", some.values()).tobytes()]
+        yield [kind, array("Q", some.keys()).tobytes(), array("I", some.values()).tobytes()]
 
 
 def _names(kind: str, names: Iterable[str]) -> Iterator[list[Any]]:

@@ -258,9 +258,10 @@ class SharedCrawl:
     def refuse_other(self, crawler: Crawler) -> None:
         """Raise ConfigError, as join() would, if this is not the crawl of ``crawler``."""
         self.refuse_other_partitions()
+        # first: a worker that begins in between changes the description that was there
+        living = len(insist(self._membership.living, self.link.name))
         (known,) = self.link.run([("GET", self.keys.crawl("description"))])
         if known is not None:
-            living = len(insist(self._membership.living, self.link.name))
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
             was = _described(known, self.link)

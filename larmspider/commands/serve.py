@@ -52,7 +52,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--port",
             metavar="N",
-            help="setting LARM_WEB_PORT (default 6080, or the next free port)",
+            help="listen at this port (default: LARM_WEB_PORT, 6080, or the next free one)",
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -67,9 +67,10 @@ class Command(LarmCommand):
         from larmspider.web.server import Binding
 
         raise_open_files()
-        asyncio.run(self._serve(Binding.from_settings(self.settings), args[1:]))
+        binding = Binding.from_settings(self.settings)
+        asyncio.run(self._serve(binding, args[1:], exact=opts.port is not None))
 
-    async def _serve(self, binding: Binding, further: Sequence[str]) -> None:
+    async def _serve(self, binding: Binding, further: Sequence[str], *, exact: bool) -> None:
         from larmspider.control.controller import RemoteController
         from larmspider.status.crawl_view import Source
         from larmspider.web.server import Server
@@ -110,7 +111,7 @@ class Command(LarmCommand):
         # token then
         guard = binding.guard(token, source)
         app = binding.app(source, guard, ahead=True)
-        server = await Server.start(app, binding.address, binding.port)
+        server = await Server.start(app, binding.address, binding.port, exact=exact)
         stopped = stopped_by_signals()
         for one in source.all:
             print(f"{one.name}: {one.run_state.sentence}" if others else one.run_state.sentence)

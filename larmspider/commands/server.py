@@ -59,7 +59,11 @@ class Command(LarmCommand):
         parser.add_argument(
             "--host", metavar="ADDRESS", help="setting LARM_WEB_ADDRESS (default 127.0.0.1)"
         )
-        parser.add_argument("--port", metavar="N", help="setting LARM_WEB_PORT (default 6080)")
+        parser.add_argument(
+            "--port",
+            metavar="N",
+            help="listen at this port (default: LARM_WEB_PORT, 6080, or the next free one)",
+        )
         parser.add_argument(
             "--scope", default="operate", help="token: search, read, push, edit or operate"
         )
@@ -81,7 +85,7 @@ class Command(LarmCommand):
                 home = Home.open(Path(opts.home))
                 raise_open_files()
                 with home.claim():
-                    asyncio.run(self._serve(home))
+                    asyncio.run(self._serve(home, exact=opts.port is not None))
             case ["add", directory, *name] if len(name) < 2:
                 home = Home.open(Path(opts.home))
                 done = add(home, Path(directory), *name)
@@ -114,7 +118,7 @@ class Command(LarmCommand):
                     " backup FILE, or halt"
                 )
 
-    async def _serve(self, home: Home) -> None:
+    async def _serve(self, home: Home, *, exact: bool) -> None:
         from larmspider.server.api.api import Server as Crawls
         from larmspider.server.api.crawls import Crawls as Acts
         from larmspider.server.api.push import Pushes
@@ -180,7 +184,7 @@ class Command(LarmCommand):
         )  # fmt: skip
         app = build_server(crawls, guard, binding, self._source_of)
         address = LOOPBACK if is_first else binding.address
-        server = await Server.start(app, address, binding.port)
+        server = await Server.start(app, address, binding.port, exact=exact)
         crawls.ports.append(urlsplit(server.url).port or 0)
         stopped = stopped_by_signals()
         try:

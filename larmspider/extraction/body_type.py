@@ -146,6 +146,11 @@ _RTF = re.compile(rb"\{\s*\\rtf\d?(?![a-z])")
 _PDF_AT = re.compile(rb"%PDF-\d\.\d")
 _PDF_JUNK = 1_024
 """Bytes before ``%PDF-`` that readers pass over (ISO 32000-1 annex H, implementation note 13)."""
+_BEHIND_JUNK = re.compile(
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\x1f\x8b\x08[\0-\x1f]|BZh[1-9]1AY&SY|7z\xbc\xaf\x27\x1c"
+    rb"|\xfd7zXZ\0|Rar!\x1a\x07|\x28\xb5\x2f\xfd"
+)
+"""Starts of files of Office and of archives that no text has."""
 _PDF_BEGINS = re.compile(
     rb"%PDF-\d\.\d[^\r\n]{0,80}+[\r\n]\s*+(?:%[^\r\n]{0,80}+[\r\n]\s*+)?"
     rb"\d{1,10}+\s{1,9}+\d{1,10}+\s{1,9}+obj"
@@ -192,16 +197,28 @@ _CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
 _WORDS = 8  # bytes of a text with stretches of zeros, at least
 _GAP = b"\0" * 16
 _GAPS = re.compile(rb"\0{16,}")
+TERMINAL_CODES = (
+    r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
+    r"|[\x0e\x0f]"
+)
+"""Colours, titles and character sets in logs of terminals (ECMA-48 5.4)."""
+_TERMINAL = re.compile(TERMINAL_CODES.encode())
+_MARKS_IN_TEXT = re.compile(rb"([\0-\x08\x10-\x1a\x1c-\x1f])\1*")
+_TWO_MARKS = re.compile(rb"([\0-\x08\x10-\x1a\x1c-\x1f])(?!\1)[\0-\x08\x10-\x1a\x1c-\x1f]")
+"""Two different control characters side by side are numbers of a program."""
+_LETTERS = 6
+"""A text with marks has one mark in six bytes at most: FIX, HL7, lists that end with zeros."""
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
 
 class _Found(NamedTuple):
     """The type that the content shows. ``is_sure`` is False if another type of the same
-    container may be in there."""
+    container may be in there. ``start``: where it begins, behind a warning of PHP."""
 
     mime: str = ""
     is_sure: bool = True
+    start: int = 0
 
 
 _NOTHING, _PDF = _Found(), _Found("application/pdf")
@@ -239,7 +256,14 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
 def _has_document(body: bytes) -> bool:
     """Whether a document may follow a warning of PHP. The warning came before the header that
     says what it is, so PHP has sent it as a page."""
-    return body.find(b"%PDF-", 0, _PDF_JUNK) >= 0 or body.find(_ZIP_STARTS[0], 0, _PDF_JUNK) >= 0
+    head = body[:_PDF_JUNK]
+    return b"%PDF-" in head or _ZIP_STARTS[0] in head or bool(head.translate(None, _TEXT_BYTES))
+
+
+def without_junk(body: bytes) -> bytes:
+    """``body`` from the start of its archive or OLE file on, if a warning of PHP precedes it. PDF
+    and zip files are read with the warning."""
+    return body[_found(body, lambda _: "").start :]
 
 
 def declared_type(content_type: str) -> str:
@@ -419,6 +443,23 @@ def _wide_charset(head: bytes) -> str | None:
 
 def is_text(body: bytes) -> bool:
     """Whether both ends of ``body`` look like text in some charset."""
+    if _is_plain_text(body):
+        return True
+    return bool(body) and _is_marked(body[:END_BYTES]) and _is_marked(body[-END_BYTES:])
+
+
+def _is_marked(end: bytes) -> bool:
+    """Whether an end of a body is UTF-8 with control characters that stand alone between letters:
+    logs of terminals, and fields that control characters part."""
+    if len(end.translate(None, _TEXT_BYTES)) * 2 > len(end) or not _is_utf_8(end):
+        return False
+    end = _TERMINAL.sub(b"", end)
+    if _TWO_MARKS.search(end):
+        return False
+    return sum(1 for _ in _MARKS_IN_TEXT.finditer(end)) * _LETTERS <= len(end)
+
+
+def _is_plain_text(body: bytes) -> bool:
     head = body[:END_BYTES]
     if head.startswith(_MARKS[0]):
         return True
@@ -472,7 +513,9 @@ def _found(body: bytes, look: Look) -> _Found:
             return found
         if _is_pdf(body):
             return _PDF
-        return _in_container(body, look) if _is_zip_behind_junk(body) else found
+        if _is_zip_behind_junk(body):
+            return _in_container(body, look)
+        return _behind_junk(body, look)
     if _RTF.match(body, at):
         return _Found("application/rtf")
     if lines := _CONTENT_LINES.match(body, at):
@@ -499,7 +542,16 @@ def _found(body: bytes, look: Look) -> _Found:
         return _PDF
     if _is_zip_behind_junk(body):
         return _in_container(body, look)
-    return _Found(MAIL) if _is_mime(body, at) else _NOTHING
+    return _Found(MAIL) if _is_mime(body, at) else _behind_junk(body, look)
+
+
+def _behind_junk(body: bytes, look: Look) -> _Found:
+    begin = _BEHIND_JUNK.search(body, 1, _PDF_JUNK)
+    if begin is None or not is_text(body[: begin.start()]):
+        return _NOTHING
+    if is_text(body.removeprefix(_MARKS[0])):
+        return _NOTHING
+    return _found(body[begin.start() :], look)._replace(start=begin.start())
 
 
 def _is_pdf(body: bytes) -> bool:
@@ -615,7 +667,8 @@ _MIMETYPE = re.compile(
 
 def is_container(body: bytes) -> bool:
     """Whether the type depends on the content of the body."""
-    return body.lstrip(_SPACE + _MARKS[0]).startswith((*_ZIP_STARTS, _OLE_START, b"<"))
+    start = body.lstrip(_SPACE + _MARKS[0])
+    return start.startswith((*_ZIP_STARTS, _OLE_START, b"<")) or _OLE_START in body[:_PDF_JUNK]
 
 
 def type_outside(body: bytes) -> str:

@@ -1,8 +1,8 @@
 """Plain text: the body is the text, its first line the title. The Page has no links.
 
 Codes for a printer or a terminal are not text: letters that are struck twice, as in manual pages,
-and the codes of colours, as in logs (ECMA-48 5.4). The source of a manual page is read as it is
-shown (roff.py).
+and the codes of colours, as in logs. Other control characters part words. The source of a manual
+page is read as it is shown (roff.py).
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ from __future__ import annotations
 import re
 
 from larmspider.extraction import roff
+from larmspider.extraction.body_type import TERMINAL_CODES
 from larmspider.extraction.pages.page_builder import MAX_TITLE, one_line, page_text
 from larmspider.extraction.texts.charset import decode
 from larmspider.items import Page
 
 _LINE = 200
-_ZEROS = re.compile("\0+")
 _STRUCK = re.compile("[^\n]\b")
-_CODE = re.compile(
-    r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
-)
+_CODE = re.compile(TERMINAL_CODES)
+_MARKS = re.compile("[\0-\x08\x0e-\x1f]+")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
-    if "\0" in text:
-        text = _ZEROS.sub(" ", text)
     if "\b" in text:
         text = _STRUCK.sub("", text)
-    if "\x1b" in text:
-        text = _CODE.sub("", text)
+    if _MARKS.search(text):
+        text = _MARKS.sub(" ", _CODE.sub("", text))
     title = ""
     if roff.is_manual(text):
         shown, title = roff.shown(text)

@@ -30,7 +30,7 @@ from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
 from larmspider.access.connected import RIGHTS_HEADER, RightsReader, connector_of, packed
-from larmspider.access.rights import Rights
+from larmspider.access.rights import Rights, mark_of
 from larmspider.dates import http_time
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
@@ -198,7 +198,7 @@ def headers_of(found: Found, url: str) -> dict[str, str]:
     mime = type_by_name(url)
     return {
         "Last-Modified": formatdate(_within(found.mtime_ns // 1_000_000_000), usegmt=True),
-        "ETag": f'"{found.mtime_ns:x}-{found.size:x}"',
+        "ETag": mark_of(found.mtime_ns, found.size),
         "Content-Length": str(found.size),
         **({"Content-Type": mime} if mime in PAGE_TYPES else {}),
     }

@@ -37,6 +37,9 @@ ms."""
 FEW_TERMS = 16
 """Terms with one beginning up to which each is counted by itself: listing the visible pages takes
 about this long."""
+TOGETHER, MANY_HIDDEN = 500, 100_000
+"""Terms with one beginning, and hidden pages, up to which the hidden pages of all these terms are
+counted together: listing the pages takes 0.1 ms."""
 _REMEMBERED = 20_000  # terms whose pages were counted
 
 
@@ -192,10 +195,14 @@ class Limited:
             return 0
         found = self._having.get((field, word))
         if found is None:
-            if len(self._having) >= _REMEMBERED:
-                self._having.clear()
-            found = self._having[field, word] = self._look_up(field, word, of_all)
+            found = self._remember(field, word, self._look_up(field, word, of_all))
         return found
+
+    def _remember(self, field: str, word: str, pages: int) -> int:
+        if len(self._having) >= _REMEMBERED:
+            self._having.clear()
+        self._having[field, word] = pages
+        return pages
 
     def _look_up(self, field: str, word: str, of_all: int) -> int:
         # counting the hidden pages takes a third of the time
@@ -211,12 +218,28 @@ class Limited:
         self, field: str, prefix: str, limit: int | None = None
     ) -> list[tuple[str, int]]:
         """The terms on the most pages come first."""
-        few = self.all.terms_with_prefix(field, prefix, limit=FEW_TERMS + 1)
-        if len(few) <= FEW_TERMS:
-            counted = [(term, self.doc_freq(field, term)) for term, _ in few]
+        together = self._is_exact and self.pages_of_all - self.num_docs <= MANY_HIDDEN
+        most = TOGETHER if together else FEW_TERMS
+        few = self.all.terms_with_prefix(field, prefix, limit=most + 1)
+        if len(few) <= most:
+            if together and len(few) > 1:
+                counted = self._counted_together(field, prefix, few)
+            else:
+                counted = [(term, self.doc_freq(field, term)) for term, _ in few]
             return sorted((one for one in counted if one[1]), key=_most_first)[:limit]
         seen = self._seen(Query.all_query())
         return self.all.terms_with_prefix(field, prefix, filter_query=seen, limit=limit)
+
+    def _counted_together(
+        self, field: str, prefix: str, every: list[tuple[str, int]]
+    ) -> list[tuple[str, int]]:
+        """All terms with one beginning, with their visible pages. One look at the hidden pages of
+        all terms takes as long as a look at one term."""
+        hidden = dict(self.all.terms_with_prefix(field, prefix, filter_query=self._hidden.pages))
+        return [
+            (term, self._remember(field, term, pages - hidden.get(term, 0)))
+            for term, pages in every
+        ]
 
     def _count(self, query: Query) -> int:
         return int(self.all.search(query, 1).count)  # type: ignore[attr-defined]

@@ -252,7 +252,7 @@ class PageFilesPipeline(LogStore):
         if self._file is not None:
             files, blobs = [*self._full, self._file], len(self._new_blobs)
             await asyncio.to_thread(sync_files, files)
-            self._full = [full for full in self._full if full not in files]
+            self._full = [full for full in self._full if full.is_unsynced]
             if blobs:
                 await asyncio.to_thread(_sync_blobs, self._new_blobs[:blobs])
                 del self._new_blobs[:blobs]

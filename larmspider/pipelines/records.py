@@ -224,6 +224,12 @@ class AppendFile:
                 raise self._failed(error) from None
             self._let_go = True
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether let_go() ended the file after its last sync(). A file that fills up during a
+        sync() has an end that this sync() did not write."""
+        return self._let_go
+
     def close(self) -> None:
         """Flush, sync and close. May be called twice; flush() raises a failure."""
         try:

@@ -228,6 +228,12 @@ class SearchIndexPipeline(Store):
             (stats.ACCESS_MOVED, found.moved),
         ):
             self.counters.inc_value(key, number)
+        if found.replaced:
+            logger.warning(
+                "%s replaced by documents with other rights: only operators find the old ones,"
+                " until the crawl reads the new ones",
+                counted(found.replaced, "document"),
+            )
         for root in found.unmounted:
             logger.warning(
                 "%s is missing, empty or away: is the share mounted? Its files keep the rights that"
@@ -383,6 +389,9 @@ class SearchIndexPipeline(Store):
         """Give a page its rights. The rules are in the table, and count more than this."""
         if self._sources and self._sources.rules.number_of(document.name) is None:
             writer.access.give(document.name, self._sources.access_of(document))
+            for name, values in (document.headers or {}).items():
+                if is_source(document.name) and name.lower() == b"etag" and values:
+                    writer.access.note_read(document.name, values[0].decode("latin-1"))
 
     def remove(self, removed: Removed) -> None:
         old, new = removed.exact, removed.successor

@@ -29,7 +29,7 @@ from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
 from larmspider.index.unreached import UNREACHED_FACTOR
 from larmspider.search.engine import SearchEngine
 from larmspider.search.facets import count_of
-from larmspider.search.match import Match, best_first, each_once, evened
+from larmspider.search.match import ROUNDED, Match, best_first, each_once, evened
 from larmspider.search.query import Filters, narrowed
 from larmspider.search.ranking import GlobalIdf, Ranking, Statistics
 from larmspider.search.request import ParsedQuery
@@ -46,6 +46,10 @@ FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 EXACT_TOTAL = 300
 """Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.
 Facets are exact up to 300 matches of one index, before a filter of a facet."""
+
+_LARGER = 16
+"""Factor of the next portion after one of equal scores. Each search for a fuzzy word takes as long
+for 320 matches as for 20."""
 
 
 class Deduplicator:
@@ -189,7 +193,8 @@ class Reading:
                 yield Match(unit * score, self.number, address, likeness)
             if len(found) < size:
                 return
-            start, size, found = start + size, 2 * size, None
+            in_run = self.is_limited and "order_by_field" not in by and _all_equal(found)
+            start, size, found = start + size, size * (_LARGER if in_run else 2), None
 
     def copies_of(
         self, likeness: int | None, *, quickly: bool = False, among: Query | None = None
@@ -222,6 +227,11 @@ class Reading:
         return found
 
 
+def _all_equal(found: Sequence[tuple[float, DocAddress]]) -> bool:
+    """Whether a portion may be part of a longer run of equal scores. `evened` reads whole runs."""
+    return found[-1][0] >= found[0][0] * (1 - ROUNDED)
+
+
 class ShardQuery:
     """A query to one shard, narrowed by filters. Raises QueryError."""
 
@@ -252,6 +262,8 @@ class ShardQuery:
         built, reading, prior = self.built, self.reading, PRIOR
         best, *others = map(self._narrowed, built.ranked)
         all_words = hits = None
+        if reading.is_limited and any(clause.fuzzy for clause in self.query.clauses):
+            size *= _LARGER  # most scores are equal, and `evened` reads all of them
         if others:
             found: Any = reading.reader.search(best, size, count=True, weight_by_field=prior)
             all_words, hits = int(found.count), found.hits

@@ -12,7 +12,7 @@ from aiohttp import web
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.server.api.api import Server
 from larmspider.server.api.crawls import By
-from larmspider.server.config.crawl_file import CrawlFileError
+from larmspider.server.config.crawl_file import CrawlFileError, said
 from larmspider.server.form import errors_of, groups, values_of
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import manage
@@ -118,10 +118,13 @@ def by_of(request: web.Request) -> By:
 
 def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
     """An error with all that was typed; each problem of a crawl file beside its field."""
-    typed = dict(form)
+    typed, text = dict(form), str(error)
     if isinstance(error, CrawlFileError):
         typed |= errors_of(form, error.problems)
-    return FlashMessage(str(error), good=False, typed=typed)
+        more = len(error.problems) - 1
+        text = said(error.problems[0])  # without the line: a form has none
+        text += f" (and {more:,} more)" if more else ""
+    return FlashMessage(text, good=False, typed=typed)
 
 
 async def _preview(request: web.Request, server: Server) -> web.StreamResponse:

@@ -7,9 +7,10 @@ with home.claim():                                # by one server at a time
 
 from __future__ import annotations
 
+import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ CRAWLS, DATA, RUNS = "crawls", "data", "runs"
 LOCK = "lock"
 ENDING = ".toml"
 MAX_NAME, MAX_CRAWLS = 64, 1_000
+_MAX_SHOWN = 60
+"""Characters of a refused name: at most 240 bytes, which a file system takes as a file name."""
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _OURS = frozenset(
     {"gaps", CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json",
@@ -55,6 +58,18 @@ def check_name(name: str, others: Iterable[str] = ()) -> str:
     return name
 
 
+def _name_of(path: Path) -> str:
+    """The name of a crawl by its file. A refused name keeps its ending, so that neither it nor a
+    path that is made of it is the name of another crawl, or of a folder above."""
+    name = path.name.removesuffix(ENDING)
+    return name if _NAME.fullmatch(name) else _printable(path.name)[-_MAX_SHOWN:]
+
+
+def _printable(name: str) -> str:
+    """A file name without control characters and bytes that are not UTF-8."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
 @dataclass(frozen=True, slots=True)
 class CrawlEntry:
     """A crawl file that was found. ``crawl`` is None if ``problem`` says why."""
@@ -76,6 +91,12 @@ class Home:
     def open(cls, path: Path, *, make: bool = True) -> Self:
         """Open the home in a folder; ``make`` makes a missing one. Raises ConfigError."""
         path = path.expanduser().absolute()
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:  # pages and answers of the API name it
+            raise ConfigError(
+                f"{_printable(str(path))} cannot be used as a home: expected a path in UTF-8"
+            ) from None
         try:
             if path.is_symlink():
                 raise ConfigError(f"{path} is a symbolic link: name {path.resolve()} itself")
@@ -137,6 +158,10 @@ class Home:
     def runs_of(self, name: str) -> Path:
         return self.path / RUNS / name
 
+    def names_of_runs(self) -> list[str]:
+        """The crawls that have run, whether or not their files are there."""
+        return [path.name for path in (self.path / RUNS).iterdir() if _NAME.fullmatch(path.name)]
+
     def crawls(self) -> dict[str, CrawlEntry]:
         """All crawls by name; a file that was not changed is not read again. Called in threads."""
         with self._lock:
@@ -144,20 +169,39 @@ class Home:
 
     def _crawls(self) -> dict[str, CrawlEntry]:
         found: dict[str, CrawlEntry] = {}
-        lower: dict[str, str] = {}
         for path in sorted((self.path / CRAWLS).glob(f"*{ENDING}")):
-            name = path.name.removesuffix(ENDING)
-            entry = self._entry(name, path)
-            found[name] = entry
-            if (other := lower.setdefault(name.lower(), name)) != name:
-                if self.runs_of(name).exists() and not self.runs_of(other).exists():
-                    name, other = other, name  # a new file does not stop a crawl that has run
-                    lower[name.lower()] = other
-                path = found[name].path
-                problem = f"{path}: the name differs from {other} in case only"
-                found[name] = CrawlEntry(name, path, None, problem)
+            name = _name_of(path)
+            found[name] = self._entry(name, path)
+        self._refuse_equal(found, str.lower, "the name differs from {} in case only")
+        self._refuse_equal(found, lambda name: self._place(found[name]), "LARM_DIR is also of {}")
         self._read = {name: kept for name, kept in self._read.items() if name in found}
         return found
+
+    def _refuse_equal(
+        self, found: dict[str, CrawlEntry], key: Callable[[str], str], problem: str
+    ) -> None:
+        """Refuse all but one of the crawls that ``key`` makes equal. A new file does not stop a
+        crawl that has run, or the crawl whose folder it names."""
+
+        def rank(name: str) -> tuple[bool, bool]:
+            own = self._place(found[name]) == str(self.path / DATA / name)
+            return own, self.runs_of(name).exists()
+
+        first: dict[str, str] = {}
+        for name in list(found):
+            if (other := first.setdefault(key(name), name)) == name:
+                continue
+            if rank(name) > rank(other):
+                first[key(name)] = name
+                name, other = other, name
+            path = found[name].path
+            found[name] = CrawlEntry(name, path, None, f"{path}: {problem.format(other)}")
+
+    def _place(self, entry: CrawlEntry) -> str:
+        """The directory of a crawl; a place of its own for a file with a mistake."""
+        if entry.crawl is None:
+            return entry.name
+        return os.path.normpath(self.directory_of(entry.name, entry.crawl))
 
     def _entry(self, name: str, path: Path) -> CrawlEntry:
         try:
@@ -174,14 +218,16 @@ class Home:
 
     def _fresh(self, name: str, path: Path) -> CrawlEntry:
         try:
-            check_name(name)
+            check_name(path.name.removesuffix(ENDING))
             crawl = read_crawl(path)
-            if (data := self.directory_of(name, crawl)).is_symlink():
-                raise ConfigError(f"{data} is a symbolic link: expected a folder")
+            for folder in (self.directory_of(name, crawl), self.runs_of(name)):
+                if folder.is_symlink():
+                    raise ConfigError(f"{folder} is a symbolic link: expected a folder")
         except CrawlFileError as error:
             return CrawlEntry(name, path, None, str(error), error.problems)
         except ConfigError as error:
-            return CrawlEntry(name, path, None, f"{path}: {error}")
+            shown = path.with_name(_printable(path.name))
+            return CrawlEntry(name, path, None, f"{shown}: {error}")
         return CrawlEntry(name, path, crawl)
 
     def text_of(self, name: str) -> str:

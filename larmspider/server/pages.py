@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from larmspider.errors import HttpError
+from larmspider.errors import ConfigError, HttpError
 from larmspider.server.api.api import Server, summary_of
 from larmspider.server.api.api_types import ChangeAnswer
 from larmspider.server.api.crawls import version_of
-from larmspider.server.config.crawl_file import CrawlFileError
 from larmspider.server.form import groups
 from larmspider.server.runs.failures import FETCHES, failures
 from larmspider.server.runs.runs import tail_of
@@ -46,7 +45,7 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         raise HttpError("There is no such crawl (any more).", 404)
     try:
         text = manager.home.text_of(name)
-    except CrawlFileError:
+    except ConfigError:
         text = ""
     version = version_of(text)
     if not request.signed_in:  # settings may hold what an editor is not to see

@@ -101,8 +101,9 @@ class Events:
                     for language, one in made.items()
                 }
                 last, self._ticks = made, self._ticks + 1
-            except LarmspiderError:
-                messages = {}
+            except LarmspiderError:  # the crawl was deleted, or its store cannot be reached
+                self._send(None)  # the pages say that updates have stopped, and connect again
+                return
             except Exception:
                 logger.exception("Error while making the overview; its live updates stop")
                 self._send(None)

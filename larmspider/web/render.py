@@ -24,7 +24,7 @@ from markupsafe import Markup
 
 from larmspider import __version__, plugin, program
 from larmspider import formatting as quantities
-from larmspider.formatting import printable, utc
+from larmspider.formatting import legible, utc
 from larmspider.learned.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
@@ -166,7 +166,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "when": _in_the_language("when", when),
     "failure": failure_in_words,
     "times": _in_the_language("times", times),
-    "printable": lambda text: printable(str(text)),
+    "printable": lambda text: legible(str(text)),
     "crumbs": crumbs,
 }
 
@@ -189,6 +189,7 @@ class Templates:
         self._environment.globals |= {
             "href": href,
             "code": Markup("<code>{}</code>").format,
+            "command": Markup('<code class="command">{}</code>').format,
             "strong": Markup("<strong>{}</strong>").format,
             "link": Markup('<a href="{}">{}</a>').format,
             "version": __version__,

@@ -8,6 +8,7 @@ await server.stop()
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import socket
@@ -160,9 +161,12 @@ class Server:
         self.url = url
 
     @classmethod
-    async def start(cls, app: web.Application, address: str, port: int) -> Self:
-        """Raises ConfigError if it cannot listen there."""
-        listening = listen(address, port)
+    async def start(
+        cls, app: web.Application, address: str, port: int, *, exact: bool = False
+    ) -> Self:
+        """Raises ConfigError if it cannot listen there. ``exact``: at no port other than
+        ``port``."""
+        listening = listen(address, port, exact=exact)
         return await cls._at(app, listening, _url(address, listening))
 
     @classmethod
@@ -244,11 +248,11 @@ def _url(address: str, listening: socket.socket) -> str:
     return f"http://{host}:{listening.getsockname()[1]}/"
 
 
-def listen(address: str, port: int) -> socket.socket:
-    """A listening socket at ``port``, or at the first free one after it."""
+def listen(address: str, port: int, *, exact: bool = False) -> socket.socket:
+    """A listening socket at ``port``, or at the first free one after it unless ``exact``."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     ports = [port + more for more in range(TRIES if port else 1) if port + more < 65_536]
-    for tried in (*ports, 0):
+    for tried in (port,) if exact else (*ports, 0):
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -265,6 +269,11 @@ def listen(address: str, port: int) -> socket.socket:
             problem = error
             continue
         return bound
+    if exact and problem.errno == errno.EADDRINUSE:
+        raise ConfigError(
+            f"--port {port}: another program listens there; expected a free port. Without --port,"
+            " the first free port from LARM_WEB_PORT on is taken"
+        )
     raise ConfigError(
         f"LARM_WEB_ADDRESS={address} cannot be bound: {problem.strerror or problem}"
     ) from None

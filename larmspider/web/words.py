@@ -167,7 +167,8 @@ class Words:
         day = datetime.fromtimestamp(epoch, UTC)
         if self.language == "de":
             return f"{day:%d.%m.%Y}"
-        return f"{day.day} {_MONTHS[self.language][day.month - 1]} {day.year}"
+        number = "1er" if self.language == "fr" and day.day == 1 else day.day
+        return f"{number} {_MONTHS[self.language][day.month - 1]} {day.year}"
 
     def kind(self, kind: str) -> str:
         """The name of one of schema.KINDS."""
@@ -197,7 +198,8 @@ def _told(language: str, text: str) -> str:
         return " ".join(_told(language, one) for one in sentences)
     for between in ("; ", ": "):  # reasons side by side; what, and why
         if between in text:
-            return between.join(_told(language, one) for one in text.split(between))
+            joint = f"\u00a0{between}" if language == "fr" else between
+            return joint.join(_told(language, one) for one in text.split(between))
     return say.times(text)
 
 

@@ -13,7 +13,7 @@ from larmspider.access.file_rights import files_of
 from larmspider.access.lists import OPERATORS_ONLY, AccessList, UnreadableError
 from larmspider.access.nt import of_sddl
 from larmspider.access.renewal import Renewed, renew_connected
-from larmspider.access.rights import Document, Rights
+from larmspider.access.rights import Checked, Document, Rights
 from larmspider.access.sources import Sources
 from larmspider.access.table import NO_SLOT, AccessWriter
 
@@ -52,6 +52,7 @@ class Server:
 
     def __init__(self) -> None:
         self.lists = {"smb://nas/s/a.txt": HR, "smb://nas/s/b.txt": HR}
+        self.marks = dict[str, str]()
         self.mounted, self.away = True, False
 
     def root_of(self, name: str) -> str:
@@ -63,11 +64,35 @@ class Server:
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
         return [SHARE]
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
         for name in names:
             if self.away and name.endswith("b.txt"):
                 raise AwayError("the connection ended")
-            yield name, self.lists.get(name, OPERATORS_ONLY), "" if name in self.lists else "gone"
+            why = "" if name in self.lists else "gone"
+            yield Checked(name, self.lists.get(name, OPERATORS_ONLY), why, self.marks.get(name, ""))
+
+
+def test_a_document_that_another_one_has_replaced_is_for_operators(tmp_path: Path) -> None:
+    table, server, names = AccessWriter(tmp_path), Server(), ["smb://nas/s/a.txt"]
+    sources = Sources()
+    sources.connected._readers["smb"] = server
+
+    def run() -> tuple[AccessList, int]:
+        said = renew_connected(table, sources, lambda begin: names * (begin == "smb:"))
+        return table.list_of(table.slot_of(names[0]) or NO_SLOT), said.replaced
+
+    table.give(names[0], Rights(HR, "smb://nas/s/*", (SHARE,)))
+    table.note_read(names[0], "old")
+    server.marks[names[0]] = "old"
+    server.lists[names[0]] = IT
+    assert run() == (IT, 0)  # the same document
+    server.lists[names[0]], server.marks[names[0]] = HR, "new"
+    assert run() == (OPERATORS_ONLY, 1)
+    table.flush()
+    table = AccessWriter(tmp_path)
+    assert run() == (OPERATORS_ONLY, 1)
+    server.marks[names[0]] = "old"  # it is back
+    assert run() == (HR, 0)
 
 
 def test_a_pass_takes_new_lists_and_keeps_those_of_a_server_that_is_away(tmp_path: Path) -> None:
@@ -120,11 +145,11 @@ class Shares:
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
         return []
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
         self.asked.append(folder)
         if error := self.fails.get(folder[10]):
             raise error
-        yield from ((name, IT, "") for name in names)
+        yield from (Checked(name, IT) for name in names)
 
 
 def passed(
@@ -202,7 +227,7 @@ def test_a_document_that_is_fetched_during_the_pass_keeps_its_newer_rights(tmp_p
 
     original = shares.files
 
-    def files(folder: str, inside: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(folder: str, inside: list[str]) -> Iterator[Checked]:
         for one in original(folder, inside):
             yield one
             table.give(names[0], Rights(newer, files_of(names[0])))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.access.file_rights import FileRights
+from larmspider.access.rights import Document, mark_of
 from larmspider.access.rules import Rules
 from larmspider.access.sent import Sent
 from larmspider.access.sources import Sources
@@ -55,6 +57,14 @@ class _Crawl:
         page = Page(url, text=f"canary {path.name}", mime="text/plain", body=url.encode())
         page.parts = [Part("inner.txt", "text/plain", text="canary inside", digest=url)]
         self.writer.add(page)
+
+    def read(self, path: Path) -> None:
+        """As a visit of the crawl does."""
+        self.add(path)
+        url, found = url_of(os.fsencode(path)), path.stat()
+        self.writer.access.give(url, FileRights(self.roots).access_of(Document(url)))
+        self.writer.access.note_read(url, mark_of(found.st_mtime_ns, found.st_size))
+        self.writer.commit()
 
     def renew(self, **rules: list[str]) -> object:
         sources = Sources(Rules.of({f"/{name}/*": who for name, who in rules.items()}),
@@ -140,6 +150,66 @@ def test_a_share_that_is_not_mounted_changes_nothing(crawl: _Crawl) -> None:
     found = crawl.writer.renew_access(sources)
     assert found.unmounted == [str(crawl.share)]
     assert crawl.seen() == _WEB | _HR_FILES | {"/open/a.txt"}
+
+
+@pytest.mark.parametrize(("old", "new"), [(0o600, 0o644), (0o644, 0o600), (0o640, 0o604)])
+def test_a_file_that_another_one_has_replaced_is_hidden_until_it_is_read(
+    crawl: _Crawl, old: int, new: int
+) -> None:
+    path, sources = crawl.share / "hr" / "b.txt", Sources(roots=crawl.roots)
+    path.chmod(old)
+    for one in crawl.share.rglob("*.txt"):
+        crawl.read(one)
+    other = crawl.file("hr/other.tmp")
+    other.write_text("canary, but another text")
+    other.chmod(new)
+    other.rename(path)
+    for _ in range(2):
+        found = crawl.writer.renew_access(sources)
+        assert found.replaced == 1
+        assert crawl.seen() == _WEB | {"/open/a.txt", "/hr/a.txt", "/hr/c.txt"}
+    crawl.read(path)
+    assert crawl.writer.renew_access(sources).replaced == 0
+    assert ("/hr/b.txt" in crawl.seen()) == bool(new & 4)
+
+
+def test_a_file_that_was_edited_stays_until_its_rights_change_too(crawl: _Crawl) -> None:
+    path, sources = crawl.share / "hr" / "b.txt", Sources(roots=crawl.roots)
+    everything = _WEB | _HR_FILES | {"/open/a.txt"}
+    for one in crawl.share.rglob("*.txt"):
+        crawl.read(one)
+    path.chmod(0o600)
+    assert crawl.writer.renew_access(sources).replaced == 0
+    path.chmod(0o644)
+    assert crawl.writer.renew_access(sources).replaced == 0
+    assert crawl.seen() == everything  # the contents are the same
+    path.write_text("canary, and a new sentence")
+    assert crawl.writer.renew_access(sources).replaced == 0
+    assert crawl.seen() == everything
+    path.chmod(0o604)
+    assert crawl.writer.renew_access(sources).replaced == 1
+    assert crawl.seen() == everything - {"/hr/b.txt"}
+
+
+def test_a_folder_that_another_one_has_replaced_opens_no_old_file(crawl: _Crawl) -> None:
+    share, sources = crawl.share, Sources(roots=crawl.roots)
+    crawl.file("hr/pay/deep/d.txt")
+    (share / "hr").chmod(0o700)
+    for one in share.rglob("*.txt"):
+        crawl.read(one)
+    assert crawl.seen() == _WEB | {"/open/a.txt"}
+    shutil.copytree(share / "hr", share / "new")
+    for one in (share / "new").rglob("*.txt"):
+        one.write_text("harmless")
+    (share / "new").chmod(0o755)
+    (share / "hr").rename(crawl.folder / "gone")
+    (share / "new").rename(share / "hr")
+    for _ in range(2):
+        assert crawl.writer.renew_access(sources).replaced == 4
+        assert crawl.seen() == _WEB | {"/open/a.txt"}
+    crawl.read(share / "hr" / "pay" / "deep" / "d.txt")
+    crawl.writer.renew_access(sources)
+    assert crawl.seen() == _WEB | {"/open/a.txt", "/hr/pay/deep/d.txt"}
 
 
 def test_rules_come_and_go(crawl: _Crawl) -> None:

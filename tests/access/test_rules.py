@@ -133,6 +133,11 @@ def test_a_star_is_all() -> None:
     [
         ({"/hr/*": ["hr"]}, "/hr/.*'hr' is not a principal: expected everyone"),
         ({"/hr/*": ["group:"]}, "is not a principal"),
+        ({"/hr/*": ["uid:anna"]}, "uid:anna' is not a principal: .* uid:NUMBER"),
+        ({"/hr/*": ["gid:-1"]}, "gid:-1' is not a principal"),
+        ({"/hr/*": ["uid:0x3e8"]}, "uid:0x3e8' is not a principal"),
+        ({"/hr/*": ["sid:CORP\\anna"]}, "is not a principal: .* sid:SID"),
+        ({"/hr/*": ["sid:S-1-5-"]}, "is not a principal"),
         ({"/hr/*": 3}, "expected a list of principals"),
         ({"hr": ["group:hr"]}, "expected \\* or a pattern with a path"),
         ({"": ["group:hr"]}, "expected a pattern"),

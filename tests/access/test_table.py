@@ -223,3 +223,27 @@ def test_slots_with_one_list_are_neighbours(tmp_path: Path) -> None:
     hidden = set(Verdicts(table).hidden(slots, _OTHER))
     assert len(hidden) == 1_001
     assert len(covering(hidden, set(slots) - hidden)) <= 8
+
+
+def test_marks_of_documents_outlive_a_rewritten_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("larmspider.access.table._FEW_MARKS", 10)
+    table = AccessWriter(tmp_path)
+    for number in range(100):
+        table.note_read(f"file:///{number}", "old")
+    table.flush()
+    bytes_before = table.path.stat().st_size
+    for number in range(0, 100, 2):
+        table.note_read(f"file:///{number}", "new")
+    table.note_read("file:///99", "old")
+    table.flush()
+    assert table.path.stat().st_size - bytes_before < 50 * 12 + 60  # changes alone are written
+    table._rewrite()
+    table = AccessWriter(tmp_path)
+    for number in range(100):
+        is_new = number % 2 == 0
+        assert table.is_replaced(f"file:///{number}", "old") is is_new
+        assert table.is_replaced(f"file:///{number}", "new") is not is_new
+    assert not table.is_replaced("file:///unknown", "old")
+    assert not table.is_replaced("file:///1", "")

@@ -35,6 +35,32 @@ def membership(server, name):
     return Membership(server.client(), "test", name, lease_secs=15, partitions=8)
 
 
+@pytest.mark.parametrize("moment", range(1, 4))
+def test_another_worker_may_begin_at_any_moment_of_the_comparison(server, crawler, moment):
+    """It begins with the new settings; the last run had others."""
+    link = RedisLink(server.client(), "r")
+    first = membership(server, "w1")
+    first.join(json.dumps(description(crawler()) | {"shared": {"LARM_LEASE_SECS": 12.0}}))
+    first.leave()
+    shared = SharedCrawl.of(crawler())
+    sent = 0
+
+    def watched(ask):
+        def answered(*arguments):
+            nonlocal sent
+            sent += 1
+            if sent == moment:
+                join(membership(server, "w2"), link, KEYS, crawler())
+            return ask(*arguments)
+
+        return answered
+
+    shared.link.run = watched(shared.link.run)
+    shared._membership.living = watched(shared._membership.living)
+    shared.refuse_other(crawler())
+    assert sent == 3
+
+
 def written_before_the_filters_moved(crawler):
     """The description of a version in which the filters had other modules."""
     described = description(crawler)

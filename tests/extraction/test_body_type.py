@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import time
 import zipfile
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import Response
 
-from larmspider.extraction.body_type import END_BYTES, media_type
+from larmspider.extraction.body_type import END_BYTES, is_text, media_type
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.formats import extractor_for, without_text
 from larmspider.extraction.processes.process import Readers
@@ -32,6 +34,7 @@ from tests.support.documents.ole_file import ole
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 PDF, RTF, ZIP, XML = "application/pdf", "application/rtf", "application/zip", "application/xml"
+EXCEL, GZIP, BZIP2 = "application/vnd.ms-excel", "application/gzip", "application/x-bzip2"
 ODT, OCTETS = "application/vnd.oasis.opendocument.text", "application/octet-stream"
 HTML = b"<!doctype html><p>x"
 XHTML = b'<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"/>'
@@ -180,6 +183,11 @@ CONTENTS = {
     "docx of odd names": (zipped(WORD), DOCX),
     "docx by a default": (zipped(WORD | {"[Content_Types].xml": DEFAULT.format(kind=DOCX)}), DOCX),
     "docx behind a warning": (b"<br />\n<b>Notice</b>: x\n" + SAMPLES["docx"].body, DOCX),
+    "xls behind a warning": (b"<br />\n<b>Notice</b>: x\n" + SAMPLES["xls"].body, EXCEL),
+    "gzip behind a warning": (b"\nNotice: Undefined variable\n" + gzip.compress(b"x"), GZIP),
+    "gzip behind a mark": (b"\xef\xbb\xbf" + gzip.compress(b"x"), GZIP),
+    "bz2 behind a warning": (b"Type mismatch\r\n\r\n" + bz2.compress(b"x" * 99), BZIP2),
+    "xz behind a warning": (b"\nWarning: x\n" + lzma.compress(b"x" * 99), "application/x-xz"),
     "docx of many members": (_renamed(), DOCX),
     "docx of backslashes": (
         zipped({name.replace("/", "\\"): data for name, data in WORD.items()}),
@@ -244,7 +252,7 @@ TYPES = (
 def test_content_that_is_unmistakable_outranks_every_type(content: str) -> None:
     body, mime = CONTENTS[content]
     for said in TYPES:
-        if content == "docx behind a warning" and said == "text/html":
+        if "behind a warning" in content and said == "text/html":
             continue  # a page that warns
         crawl = media_type(said, body, "http://h/x")
         assert document_type(body, "http://h/x", crawl) == mime, said
@@ -339,6 +347,58 @@ def test_a_body_is_looked_at_from_its_ends_alone(size: int) -> None:
         middle = len(body) // 2 - 100
         changed = body[:middle] + b"\0[Content_Types].xml word/ %PDF-1.4" + body[middle + 40 :]
         assert media_type("", body) == media_type("", changed)
+
+
+@pytest.mark.parametrize(
+    "warning", [b"<br />\n<b>Notice</b>: x\n", b"\xef\xbb\xbf", b"Error 5\r\n"]
+)
+def test_a_document_behind_a_warning_is_read(warning: bytes, readers: Readers) -> None:
+    for name in ("msg", "xls", "gz", "bz2", "xz"):
+        body, phrase = warning + SAMPLES[name].body, SAMPLES[name].phrase
+        mime = media_type("text/html", body, "http://h/get.php")
+        assert phrase in _texts(readers.read_again(mime, body, "http://h/get.php"))
+        assert phrase in _texts(readers.read_again(ZIP, zipped({"a": body}), "http://h/a.zip"))
+
+
+TERMINAL = b"\x1b]0;user@host\x07\x1b[01;32muser\x1b[00m$ ls\r\n\x1b(B\x0fnotes\r\n"
+MARKED = {
+    "terminal": TERMINAL,
+    "progress": b"Loading 10%\b\b\b20%\b\b\b done\n" * 5,
+    "bell": b"Error!\x07 retry\n",
+    "zeros": b"PATH=/usr/bin\0HOME=/root\0LANG=de_DE.UTF-8\0",
+    "ends of blocks": b"a line of a log" + bytes(8) + b"and another\n",
+    "FIX": b"8=FIX.4.2\x019=178\x0135=8\x0149=PHLX\x01",
+    "HL7": b"\x0bMSH|^~\\&|LAB|HOSP\rPID|1||12345\r\x1c\r",
+    "separators": b"name\x1fvalue\x1fother\x1e\n",
+    "form feeds": b"page one\n\x0cpage two\n",
+}
+PROGRAMS = {
+    "ELF": b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0\1" + b"a text in it " * 40,
+    "PE": b"MZ\x90\0\3\0\0\0\4\0" + b"This program cannot be run in DOS mode" * 20,
+    "class": b"\xca\xfe\xba\xbe\0\0\0\x34\0\x1d\x0a\0\6\0\x0f" + b"java/lang/Object" * 20,
+    "font": b"\0\1\0\0\0\x0f\0\x80" + b"GDEFcmapglyf" * 40,
+    "sqlite": b"SQLite format 3\0\x10\0\1\1\0\x40\x20\x20" + b"CREATE TABLE a(b)" * 40,
+    "pcap": b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(16) + b"GET / HTTP/1.1\r\n" * 40,
+    "compiled": b"\xa7\r\r\n\0\0\0\0\x65\x92" + b"some_name_of_python" * 40,
+    "terminfo": b"\x1a\1\x2a\0\x26\0\x0f\0" + b"xterm|terminal emulator" * 40,
+    "protobuf": b"\x0a\x05hello\x12\x05world\x1a\x07another" * 40,
+    "dBase": b"\3\x7c\1\x0f\3\0\0\0\x61\0\x1f\0" + b"NAME".ljust(40) * 40,
+    "records": b"\5\0\0\0words\7\0\0\0letters" * 40,
+    "one byte": b"\1",
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_text_with_lone_control_characters_is_text(name: str) -> None:
+    for body in (MARKED[name], MARKED[name] * 50, MARKED[name] + "größer\n".encode()):
+        assert media_type("application/octet-stream", body, "a.log") == "text/plain"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_no_text(name: str) -> None:
+    for body in (PROGRAMS[name], PROGRAMS[name] * 99):
+        assert not is_text(body)
+        assert extractor_for(media_type(OCTETS, body, "a")) is None
 
 
 def test_a_zip_in_a_way_that_nothing_unpacks_is_not_damaged(readers: Readers) -> None:

@@ -23,3 +23,8 @@ from larmspider.extraction.plain_text import extract
 )
 def test_marks_of_a_printer_are_left_out(source: str, text: str) -> None:
     assert extract(source.encode(), "http://h/x.1", None).text.endswith(text)
+
+
+def test_control_characters_part_words_and_codes_of_terminals_do_not():
+    shown = extract(b"na\x1b[1mme\x1b[0m=\x0fvalue\x01other\x1fthird\0\0last", "http://h/a", None)
+    assert shown.text == "name=value other third last"

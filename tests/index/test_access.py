@@ -367,3 +367,22 @@ def test_whether_pages_are_hidden_is_not_told_by_the_order_of_collections(tmp_pa
         )
         orders.add(tuple(hit.url for hit in hits))
     assert len(orders) == 1
+
+
+@pytest.mark.parametrize("number", [3, 40, 700])
+def test_terms_are_counted_among_the_visible_pages(tmp_path: Path, number: int) -> None:
+    """One by one, together, and by listing the visible pages."""
+    with IndexWriter(tmp_path) as writer:
+        for n in range(number):
+            host = "hr.example" if n % 3 == 0 else "wiki.example"
+            writer.add(Page(f"http://{host}/{n}", text=f"canary{n} canary{n // 7}", body=b"%d" % n))
+    shard = Searcher.open(tmp_path).seen_by(Access(("hr.example",))).shards[0]
+    expected = {
+        f"canary{one}": sum(one in (n, n // 7) for n in range(number) if n % 3)
+        for one in range(number)
+    }
+    with shard.reading() as reader:
+        found = reader.terms_with_prefix("exact", "canary")
+        assert dict(found) == {word: pages for word, pages in expected.items() if pages}
+        assert {word: reader.doc_freq("exact", word) for word in expected} == expected
+        assert reader.terms_with_prefix("exact", "canary", limit=2) == found[:2]

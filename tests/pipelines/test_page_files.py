@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ from scrapy.exceptions import DropItem
 from larmspider.errors import ConfigError
 from larmspider.fetch.blobs import Blob
 from larmspider.items import Page
-from larmspider.pipelines.page_files import BLOBS, PageFilesPipeline, blob_file
+from larmspider.pipelines.page_files import BLOBS, PageFilesPipeline, blob_file, sync_files
+from larmspider.pipelines.records import AppendFile
 from larmspider.workdir.frames import open_stored
 from tests.support.crawling import body_of, records
 
@@ -191,6 +192,33 @@ def test_a_full_page_file_is_synced_by_the_next_commit(
     assert synced[-3:] == [file.stat().st_ino for file in (
         tmp_path / "crawl" / "pagefile_2.pfl", tmp_path / "crawl" / "pagefile_3.pfl", files[-1]
     )]  # fmt: skip
+
+
+def test_a_page_file_that_fills_up_during_a_commit_is_synced_by_the_next(
+    crawler_for: CrawlerFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end was written when the disk had the rest."""
+    store = opened(crawler_for, LARM_PAGEFILE_BYTES=100, DOWNLOAD_MAXSIZE=100)
+    store.process_item(Page("http://h/0", body=b"x" * 30))
+    store.flush()
+
+    def slow(files: Iterable[AppendFile]) -> None:
+        sync_files(files)
+        for number in range(1, 4):
+            store.process_item(Page(f"http://h/{number}", body=b"x" * 60))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("larmspider.pipelines.page_files.sync_files", slow)
+        asyncio.run(store.commit())
+    store.flush()
+    synced: dict[int, int] = {}
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.update({os.fstat(fd).st_ino: os.fstat(fd).st_size})
+    )
+    asyncio.run(store.commit())
+    files = sorted((tmp_path / "crawl").glob("*.pfl"))
+    assert [synced.get(file.stat().st_ino) for file in files] == [90, 60, 60]
+    store.close_spider()
 
 
 @pytest.mark.parametrize("ended", ["commit", "close"])

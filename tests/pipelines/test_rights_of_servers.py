@@ -14,6 +14,7 @@ from scrapy.exceptions import DontCloseSpider
 from larmspider import options
 from larmspider.access.connected import ConnectedRights
 from larmspider.access.lists import AccessList
+from larmspider.access.rights import Checked
 from larmspider.access.sources import Sources
 from larmspider.access.table import AccessTable
 from larmspider.items import Page
@@ -44,10 +45,10 @@ class Server(ConnectedRights):
     def above(self, folder: str) -> list[tuple[str, AccessList]]:
         return []
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
         self.asked.set()
         self.answers.wait(20)
-        yield from ((name, HR, "") for name in names)
+        yield from (Checked(name, HR) for name in names)
 
 
 def store_of(crawler: Crawler, server: Server) -> SearchIndexPipeline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -362,6 +363,7 @@ def test_forms(console: Console) -> None:
     page = console.send("/new", name="wiki", seeds="htp//x", restrict="(").text
     assert 'aria-invalid="true"' in page
     assert "does not compile" in page
+    assert "crawl:1" not in page
     assert ">htp//x</textarea>" in page
     page = console.send("/preview", name="wiki", seeds="htp//x", collection="Staff").text
     assert 'aria-invalid="true"' in page
@@ -400,6 +402,45 @@ def test_forms(console: Console) -> None:
     assert "create" in console.page("/acts").text
     for path in ("/metrics", "/healthz", "/manage/wiki/log/1", "/crawls/wiki/", "/search?q=x"):
         assert console.page(path).status in (200, 404), path
+
+
+def test_a_file_with_a_refused_name(console: Console) -> None:
+    """The page of a crawl file ``...toml`` says why, and deletes this file alone; the others are
+    shown."""
+    console.sign_in()
+    console.send("/new", name="wiki", seeds="http://w/")
+    home = console.manager.home
+    odd = home.path / "crawls" / "...toml"
+    odd.write_text("seeds = ['http://w/']")
+    (home.path / "crawls" / os.fsdecode(b"b\xff.toml")).write_text("seeds = ['http://w/']")
+    (home.path / "crawls" / "folder.toml").mkdir()
+    answer = console.ask("/api/v1/crawls", headers=console.token("read"))
+    assert [one["name"] for one in json.loads(answer.text)["crawls"]] == [
+        "...toml", "b\\udcff.toml", "folder", "wiki"
+    ]  # fmt: skip
+    page = console.page("/manage/...toml")
+    assert page.status == 200
+    assert "expected 1 to 64 of the letters" in page.text
+    assert "is deleted" in console.send("/manage/...toml/delete", typed="...toml", pages="yes").text
+    assert not odd.exists()
+    assert (home.path / "runs").is_dir()
+    assert "delete it by hand" in console.send("/manage/folder/delete", typed="folder").text
+    assert "wiki" in console.manager.entries()
+
+
+def test_a_crawl_whose_file_breaks_while_it_runs_can_be_stopped(console: Console) -> None:
+    console.sign_in()
+    console.send("/new", name="wiki", seeds="http://w/", start="yes")
+    console.tick()
+    (console.manager.home.path / "crawls" / "wiki.toml").write_text("seeds = 7")
+    page = console.page("/manage/wiki").text
+    assert "wiki.toml:1: seeds: 7: expected a list" in page
+    assert 'action="/manage/wiki/stop"' in page
+    assert "wiki stops" in console.send("/manage/wiki/stop").text
+    console.tick()
+    page = console.page("/manage/wiki").text
+    assert 'action="/manage/wiki/start"' not in page
+    assert 'action="/manage/wiki/stop"' not in page
 
 
 def test_values_of_a_form() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from larmspider.errors import ConfigError
@@ -26,6 +28,39 @@ def test_a_home_is_made_and_opened_again(tmp_path: Path) -> None:
     again.claim().close()
 
 
+def test_file_names_that_lead_elsewhere(tmp_path: Path) -> None:
+    """A crawl file may have any name on disk: none has a name outside of its own folders, and none
+    keeps the others, the API and the notices from being shown."""
+    home = Home.open(tmp_path / "home")
+    names = [b"...toml", b".toml", b"b\xff\xfe.toml", b"new\nline.toml", b"n" * 240 + b".toml"]
+    for one in [*names, b"wiki.toml"]:
+        Path(os.fsdecode(os.fsencode(home.path / "crawls") + b"/" + one)).write_text(SEEDS)
+    found = home.crawls()
+    assert len(found) == len(names) + 1
+    assert [name for name, one in found.items() if one.crawl is not None] == ["wiki"]
+    for name, entry in found.items():
+        msgspec.json.encode([name, entry.problem])
+        assert name.isprintable()
+        assert len(name) <= 64
+        for place in (home.runs_of(name), home.directory_of(name, None)):
+            assert place.resolve().parent in (home.path / "runs", home.path / "data")
+        assert entry.crawl or "expected 1 to 64 of the letters" in entry.problem
+
+
+def test_two_crawls_of_one_directory(tmp_path: Path) -> None:
+    """Its owner goes on; a file that was copied with its LARM_DIR is refused."""
+    home = Home.open(tmp_path / "home")
+    (home.path / "crawls" / "wiki.toml").write_text(SEEDS)
+    for name in ("a", "z"):
+        text = f"{SEEDS}[settings]\nLARM_DIR = 'data/../data/wiki'\n"
+        (home.path / "crawls" / f"{name}.toml").write_text(text)
+    home.runs_of("a").mkdir()
+    found = home.crawls()
+    assert found["wiki"].crawl is not None
+    for name in ("a", "z"):
+        assert found[name].problem.endswith(f"{name}.toml: LARM_DIR is also of wiki")
+
+
 def test_what_is_no_home(tmp_path: Path) -> None:
     """Each in one line that says what to do; nothing is made there."""
     (tmp_path / "file").write_text("")
@@ -43,6 +78,8 @@ def test_what_is_no_home(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=told):
             Home.open(tmp_path / name)
+    with pytest.raises(ConfigError, match=r"b\\udcff cannot be used as a home"):
+        Home.open(tmp_path / os.fsdecode(b"b\xff"))
     with pytest.raises(ConfigError, match="there is no such home"):
         Home.open(tmp_path / "absent", make=False)
     assert not (tmp_path / "absent").exists()
@@ -71,7 +108,7 @@ def test_a_bad_file_is_named_and_the_others_are_there(tmp_path: Path) -> None:
     assert [name for name, one in found.items() if one.crawl] == ["GOOD"]
     assert "the name differs from GOOD in case only" in found["good"].problem
     assert "bad.toml:1: seeds: 7: expected a list" in found["bad"].problem
-    assert "expected 1 to 64 of the letters" in found["with blank"].problem
+    assert "expected 1 to 64 of the letters" in found["with blank.toml"].problem
     assert "is a symbolic link" in found["link"].problem
     assert "is a symbolic link" in found["linked"].problem
 

@@ -234,6 +234,26 @@ def test_a_server_that_is_killed_before_the_process_starts(machine: Machine) -> 
     assert [name for name, *_ in machine.started] == ["a"]
 
 
+def test_a_file_that_is_renamed_while_its_crawl_runs(machine: Machine) -> None:
+    """The crawl is shown, counts, and can be stopped, also by the next server; then it is gone."""
+    crawl(machine, "a")
+    manager = machine.manager(parallel=1)
+    manager.start("a", "operator")
+    machine.run(manager, 120.0)
+    (machine.home / "crawls" / "a.toml").rename(machine.home / "crawls" / "b.toml")
+    manager = machine.manager(parallel=1)
+    assert manager.adopt() == ["a"]
+    assert "the file is gone, and its crawl still runs" in manager.entries()["a"].problem
+    manager.start("b", "operator")
+    machine.run(manager, 120.0)
+    assert manager.running == ["a"]
+    assert "a stops" in manager.stop("a")
+    machine.run(manager, 120.0)
+    assert manager.running == ["b"]
+    assert list(manager.entries()) == ["b"]
+    assert read_runs(manager.home.runs_of("a")).runs[-1].outcome == "shutdown"
+
+
 def test_watch_goes_on_until_somebody_stops_it(machine: Machine) -> None:
     """First the crawl, then visits for ever; a refusal is tried again, later and later."""
     crawl(machine, "w", "watch")

@@ -101,8 +101,9 @@ def of_host_pages(get: Get) -> Answers:
         found["next"][host]["host"] = roughly(plain(state))
         assert plain(cells[1]) in plain(state)
     found["hosts"], found["hosts hosts"] = dict(sums), dict(states)
-    found["host pages"] = {name: pages[name] for name in (*NAMES, "discovered") if name != "leased"}
+    found["host pages"] = {name: pages[name] for name in NAMES if name != "leased"}
     found["host pages"]["leased"] = pages["in flight"]
+    found["host pages"]["discovered"] = pages["known"]
     found["host pages"]["held"] = pages["held"]
     return found
 

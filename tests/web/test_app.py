@@ -637,8 +637,12 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
             log.write(f"2099-01-31T12:00:0{n}.000Z\t{pages}\t1.0\t{n}\t0\t0\t0\t1\t0\t9\t9\n")
     site = served(tmp_path / "crawl")
     page = LexborHTMLParser(site.get("/").text)
-    known = page.css_first("[data-text=known]").text()
-    assert re.fullmatch(r"\d+ of \d+ known URLs done, \d+ stored", known)
+    known = page.css_first("[data-text=known]").text().replace("\u00a0", " ")
+    assert re.fullmatch(
+        r"\d+ of \d+ known URLs done: \d+ stored(, \d+ (failed|refused|duplicates?))*", known
+    )
+    done, _, *outcomes = map(int, re.findall(r"\d+", known))
+    assert done == sum(outcomes)
     assert 0 < float(page.css_first("progress").attributes["value"] or 0) <= 100
     assert page.css_first("[data-text=pages-top]").text() == "777"
     assert "visits its pages again" in page.css_first("#next").text()
@@ -648,3 +652,20 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
     ActionChains(browser.driver).move_to_element(browser.find(".chart .u-over")).perform()
     browser.until(lambda: re.search(r"\d{4}-\d\d-\d\d", browser.text(".u-legend")), "a value")
     assert browser.errors() == []
+
+
+def test_updates_end_when_the_crawl_is_deleted(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
+) -> None:
+    """So that an open page says that it is no longer up to date."""
+    shutil.copytree(demo_crawl, tmp_path / "crawl")
+    site = served(tmp_path / "crawl")
+    connection = http.client.HTTPConnection(site.url.removeprefix("http://"), timeout=30)
+    connection.request("GET", "/events")
+    updates = connection.getresponse()
+    assert updates.readline().startswith(b"data: ")
+    shutil.rmtree(tmp_path / "crawl")
+    end = time.monotonic() + 10
+    while updates.readline():
+        assert time.monotonic() < end, "updates go on"
+    connection.close()

@@ -28,6 +28,9 @@ TITLES = {
     "http://h/rtl": "שלום עולם extremes in ירושלים ١٢٣ and 日本語のとても長い題名 مرحبا",
     "http://h/marks": "\u202eevil\u202c \u2067turned round",
     "http://h/none": "",
+    "http://h/unseen": "\u200b\u2060\ufeff",
+    "http://h/family": "\U0001f469\u200d\U0001f467" * 300,
+    "http://h/marked": "Z" + "\u0301\u0315\u0489" * 300,
     "http://h/" + "path/" * 400: "a long URL",
 }
 FACETS = 10_000
@@ -114,6 +117,11 @@ def test_strange_titles_are_whole_and_do_not_turn_others(site: Served, browser: 
     titles = [element.text for element in browser.all("h2.hit a")]
     assert len(titles) == len(TITLES)
     assert all(titles), titles
+    assert not any("\ufffd" in title for title in titles if "turned round" not in title)
+    heights = browser.script(
+        "return [...document.querySelectorAll('h2.hit')].map(e => e.offsetHeight)"
+    )
+    assert max(heights) < 100, "three lines at most"
     assert any("日本語" in title and "שלום" in title for title in titles)
     directions = browser.script(
         "return [...document.querySelectorAll('h2.hit a')].map(e => e.closest('[dir]')?.dir || '')"
@@ -135,7 +143,7 @@ def test_each_empty_state_has_words(empty: Served, browser: Browser, scripts: bo
     browser.scripts(on=scripts)
     try:
         for target, words in {
-            "/": "0 of 0 known URLs done, 0 stored",
+            "/": "0 of 0 known URLs done: 0 stored",
             "/hosts": "No host matches",
             "/links": "No link is known yet",
             "/search?q=x": "there is no search index",

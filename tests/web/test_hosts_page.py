@@ -127,7 +127,9 @@ def test_a_hosts_page_says_what_its_pace_is_and_why(
     assert f"u={start.replace('/', '%2F').replace(':', '%3A')}" in page
     assert "Recent fetches" in page
     assert site.get(f"/host?u={start}").status == 200
-    assert site.get("/hosts/unknown:80").status == 404
+    unknown = site.get("/hosts/unknown:80")
+    assert unknown.status == 404
+    assert '<a href="/hosts">All hosts</a>' in unknown.text
 
 
 def test_results_and_failures_come_with_the_index_of_the_logs(

@@ -211,3 +211,15 @@ def test_it_is_the_page_of_the_demo_too(
     browser.until(lambda: "Stored" in browser.text("#verdict"), "the carrier's page")
     assert browser.overflow() <= 0
     assert browser.errors() == []
+
+
+def test_the_table_of_hosts_fits_a_phone(
+    served: Callable[..., Served], demo_crawl: Path, browser: Browser
+) -> None:
+    """Headings break, so that no number is cut off."""
+    site = served(demo_crawl)
+    browser.until(lambda: "<tbody>" in site.get("/links?show=hosts").text, "the links counted")
+    browser.look(320)
+    browser.open(f"{site.url}/links?show=hosts")
+    over = "const e = document.querySelector('.scroll'); return e.scrollWidth - e.clientWidth"
+    assert browser.script(over) == 0

@@ -288,7 +288,11 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
     text = site.get("/search?q=siren&type=archive").text
     assert "No page was found" in text
     assert "Search without the filters" in text
-    assert "Search without" not in site.get("/search?q=qqqqqqqq").text
+    plain = site.get("/search?q=qqqqqqqq").text
+    assert "Search without" not in plain
+    assert "Leave out quotes" not in plain
+    for query in ("title:qqqqqqqq", "qqqqqqqq+-siren", "%22qqqqqqqq+wwwwwww%22"):
+        assert "Leave out quotes" in site.get(f"/search?q={query}").text, query
 
 
 @pytest.mark.parametrize("query", ["=>", ":=", "<<>>", "\N{PARTY POPPER}"])

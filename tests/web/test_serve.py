@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -339,3 +340,16 @@ def test_what_cannot_be_served(tmp_path: Path, arguments: list[str], words: str)
     assert words in ran.err
     assert len(ran.err.splitlines()) == 1
     assert "s3cret" not in ran.err
+
+
+@pytest.mark.parametrize("command", [["serve", "crawl"], ["server", "--home", "home"]])
+def test_a_named_port_that_is_taken_is_refused(tmp_path: Path, command: list[str]) -> None:
+    """Bookmarks and proxies have that port. Without --port the next free one is printed."""
+    (tmp_path / "crawl").mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ran = scrapy(*command, "--port", str(taken.getsockname()[1]), cwd=tmp_path)
+    assert ran.status == 2
+    assert "another program listens there; expected a free port" in ran.err
+    assert "Traceback" not in ran.err

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from larmspider.crawl.reader import CrawlDir
 from larmspider.items import Page
@@ -216,7 +217,8 @@ def test_an_unknown_url_is_explained_too(served: Callable[..., Served], demo_cra
     site = served(demo_crawl)
     assert "no page that it read links here" in site.get(f"/url?u={seed(demo_crawl)}nowhere").text
     assert "Rejected at “valid address”" in site.get("/url?u=mailto:a@b").text
-    assert site.get("/url").status == 200
+    unasked = LexborHTMLParser(site.get("/url").text)
+    assert seed(demo_crawl) in unasked.css_first("#examples").text()
 
 
 def test_a_search_without_an_index_ends_in_time_and_says_so(

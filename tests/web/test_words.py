@@ -110,8 +110,8 @@ def test_sentences_keep_their_values() -> None:
      "Angehalten. Läuft seit 31.01.2026 12:00:00.",
      "En pause. En cours depuis le 31/01/2026 12:00:00."),
     ("Running since 2026-01-31T12:00:00Z. It is waiting 3 s for wiki:80.",
-     "Läuft seit 31.01.2026 12:00:00. Zurzeit: warten, 3 s, auf wiki:80.",
-     "En cours depuis le 31/01/2026 12:00:00. En ce moment : attente de 3 s pour wiki:80."),
+     "Läuft seit 31.01.2026 12:00:00. Zurzeit: wartet 3 s auf wiki:80.",
+     "En cours depuis le 31/01/2026 12:00:00. En ce moment\u00a0: attente de 3 s pour wiki:80."),
     ('"siren" in the URL', '"siren" in der URL', '"siren" dans l’URL'),
     ("Next request in 1 d 02 h.",
      "Nächste Anfrage in 1 T 02 h.", "Prochaine requête dans 1 j 02 h."),
@@ -121,11 +121,11 @@ def test_sentences_keep_their_values() -> None:
     ("hit 9 of 1,010", "Treffer 9 von 1.010", "résultat 9 sur 1\u202f010"),
     ('hit 8 scores 0.50 more for: "siren" in the description',
      'Treffer 8 hat 0,50 Punkte mehr für: "siren" in der Beschreibung',
-     'le résultat 8 a 0,50 points de plus pour : "siren" dans la description'),
-    ("it lacks: login", "ihr fehlt: login", "il lui manque : login"),
+     'score du résultat 8 supérieur de 0,50 pour\u00a0: "siren" dans la description'),
+    ("it lacks: login", "ihr fehlt: login", "il lui manque\u00a0: login"),
     ("given up: 5 failures in a row: connection refused while asking for robots.txt",
      "aufgegeben: 5 Fehler hintereinander: Verbindung abgelehnt beim Abruf von robots.txt",
-     "abandonné: 5 échecs de suite: connexion refusée en demandant robots.txt"),
+     "abandonné\u00a0: 5 échecs de suite\u00a0: connexion refusée en demandant robots.txt"),
     ("some words from a log", "some words from a log", "some words from a log"),
     ("", "", ""), ("{x", "{x", "{x"), ("x" * 5_000, "x" * 5_000, "x" * 5_000),
 ])  # fmt: skip
@@ -161,7 +161,7 @@ def test_numbers_dates_and_forms() -> None:
         "1.2 MB", "1,2 MB", "1,2 Mo",
     ]  # fmt: skip
     assert [say.date(1_769_904_000) for say in (english, german, french)] == [
-        "1 Feb 2026", "01.02.2026", "1 févr. 2026",
+        "1 Feb 2026", "01.02.2026", "1er févr. 2026",
     ]  # fmt: skip
     assert (german.kind("spreadsheet"), german.tongue("fr")) == ("Tabelle", "Französisch")
     assert german.tongue("xx") == "xx"
@@ -178,12 +178,12 @@ def test_an_error_keeps_its_english_text() -> None:
 TARGETS = {
     "/search": ("Suche", 200), "/search?q=siren": ("Seiten gefunden", 200),
     "/search?q=siren&type=pdf&since=2001-01-01": ("ab 01.01.2001", 200),
-    "/search?q=siren&sort=date": ("Geordnet nach", 200),
+    "/search?q=siren&sort=date": ("Sortiert nach", 200),
     "/search?q=zzyzzx": ("Es wurde keine Seite gefunden", 200),
     "/search?q=expences": ("Gezeigt werden Ergebnisse für expenses", 200),
     "/search?q=title:": ("title: braucht einen Wert", 400),
     "/search?q=siren&type=exe": ("ist unbekannt", 400),
-    "/search?q=" + "x" * 1_001: ("1.000 Zeichen sind", 400),
+    "/search?q=" + "x" * 1_001: ("höchstens 1.000 Zeichen", 400),
     "/search?similar=http://nowhere/": ("steht nicht im Index", 404),
     "/search/nowhere": ("Diese Seite gibt es nicht", 404),
     "/login?next=/": ("Administratoren melden sich", 200),
@@ -232,3 +232,10 @@ def test_a_language_has_the_name_of_its_primary_tag() -> None:
     assert Words().tongue("en-us") == Words().tongue("en") == "English"
     assert Words("de").tongue("de-AT") == "Deutsch"
     assert Words().tongue("xx-yy") == "xx-yy"
+
+
+def test_no_french_line_begins_with_a_sign() -> None:
+    """A no-break space stands before each sign that French sets apart."""
+    groups = [table()["words"], table()["sentences"]]
+    for english, others in ((key, names) for group in groups for key, names in group.items()):
+        assert not re.search(r" [:;?!»%]|« ", others[1]), english

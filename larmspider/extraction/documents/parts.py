@@ -23,6 +23,8 @@ from posixpath import splitext
 from typing import IO, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction.body_type import without_junk
+from larmspider.extraction.documents import ole_damage
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
@@ -237,6 +239,7 @@ def members(
         budget.take_member()
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)
+        data = without_junk(data) if isinstance(data, bytes) and not said else data
         yield Member(own, data, said)
         if isinstance(data, Spent):
             raise data
@@ -318,6 +321,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
             found.unread = found.unread or CUT
         if is_read_apart(mime):
             found = helped(mime, data, found)
+    ole_damage.mark(data, found)
     part.title, part.text, part.author = found.title, found.text, found.author
     part.language, part.modified, part.unread = found.language, found.modified, found.unread
     page.links += [

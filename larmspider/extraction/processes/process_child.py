@@ -19,7 +19,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import plugin
-from larmspider.extraction.body_type import is_container
+from larmspider.extraction.body_type import is_container, is_signed, without_junk
 from larmspider.extraction.formats import column_extractor_for, extractor_for, without_text
 from larmspider.extraction.processes import progress
 from larmspider.extraction.processes.helper_child import keep_memory, receive, send
@@ -113,8 +113,10 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
         return extract(body, url, content_type)
     if not body:
         return Page(url, unread=without_text(mime, is_empty=True))
-    from larmspider.extraction.documents import parts
+    from larmspider.extraction.documents import ole_damage, parts
 
+    if is_signed(mime):
+        body = without_junk(body)
     ends = time.monotonic() + helpers.ocr_secs
 
     def helped(mime: str, body: bytes, page: Page) -> Page:
@@ -123,8 +125,9 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
     def read() -> Page:
         return parts.read(mime, body, url, content_type, helped)
 
-    page = _by(read, url, mime)
-    return helped(mime, body, page)
+    page = helped(mime, body, _by(read, url, mime))
+    ole_damage.mark(body, page)
+    return page
 
 
 def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
@@ -159,6 +162,8 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
     from larmspider.extraction.documents.reading import Unread
 
     mime = _final_type(mime, body, url)
+    if is_signed(mime):
+        body = without_junk(body)
     try:
         return {"member": parts.member(mime, body, parts.file_name(url), name)}
     except KeyError:

@@ -157,9 +157,8 @@ class Spool:
 
     async def sync(self) -> None:
         """Wait until the flushed entries are on disk."""
-        files = self._files
-        await asyncio.to_thread(sync_files, files)
-        self._full = [file for file in self._full if file not in files]
+        await asyncio.to_thread(sync_files, self._files)
+        self._full = [file for file in self._full if file.is_unsynced]
 
     def forget(self, before: int) -> None:
         """Remove the segments that end before this offset; the last one stays."""

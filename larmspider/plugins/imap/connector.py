@@ -32,7 +32,7 @@ from larmspider.access.lists import (
     AccessList,
     UnreadableError,
 )
-from larmspider.access.rights import Rights
+from larmspider.access.rights import Checked, Rights
 from larmspider.fetch import errors
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
@@ -280,7 +280,7 @@ class ImapConnector:
         """A mailbox is entered by its own list alone."""
         return []
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
         """Raises AwayError."""
         place = place_of(folder)
         try:
@@ -289,9 +289,9 @@ class ImapConnector:
             found = self._again(
                 place, lambda one: self._list_of(one, one.delimiter.join(place.names))
             )
-            yield from ((name, found, "") for name in names)
+            yield from (Checked(name, found) for name in names)
         except UnreadableError as error:
-            yield from ((name, OPERATORS_ONLY, str(error)) for name in names)
+            yield from (Checked(name, OPERATORS_ONLY, str(error)) for name in names)
         except (IMAPClientError, *_AWAY) as error:
             raise AwayError(_words(error)) from None
 

@@ -25,7 +25,7 @@ from larmspider import options, stats
 from larmspider.access.connected import AwayError
 from larmspider.access.lists import OPERATORS_ONLY, AccessList, UnreadableError
 from larmspider.access.nt import of_bytes
-from larmspider.access.rights import Rights
+from larmspider.access.rights import Checked, Rights, mark_of
 from larmspider.errors import ConfigError
 from larmspider.fetch import errors
 from larmspider.fetch.deny_addresses import DenyAddresses
@@ -521,25 +521,23 @@ class SmbConnector:
 
         return self._unless_away(place, found)
 
-    def files(self, folder: str, names: list[str]) -> Iterator[tuple[str, AccessList, str]]:
+    def files(self, folder: str, names: list[str]) -> Iterator[Checked]:
         """Raises AwayError."""
         for name in names:
             place = place_of(name)
             try:
                 if place is None:
                     raise UnreadableError("it lies on no share")
-                yield (
-                    name,
-                    self._unless_away(
-                        place,
-                        lambda: self._descriptor_of(place),  # noqa: B023
-                    ),
-                    "",
+                rights, mark = self._unless_away(
+                    place,
+                    lambda: self._descriptor_of(place),  # noqa: B023
                 )
+                yield Checked(name, rights, "", mark)
             except UnreadableError as error:
-                yield name, OPERATORS_ONLY, str(error)
+                yield Checked(name, OPERATORS_ONLY, str(error))
 
-    def _descriptor_of(self, place: Place) -> AccessList:
+    def _descriptor_of(self, place: Place) -> tuple[AccessList, str]:
+        """The list of a document, and its ETag."""
         spot = self._spot(place)
         opening = smb.create(spot.full, smb.READ_RIGHTS, smb.NO_RECALL)
         created, security, _ = self._ask(spot, [opening, smb.query_security(), smb.close()])
@@ -547,7 +545,8 @@ class SmbConnector:
             why = f"{spot.shares[-1]} is empty or not there"
             raise AwayError(why, self._below(place))
         self._check(created)
-        return _descriptor(security)
+        opened = Opened.of(created)
+        return _descriptor(security), mark_of(opened.mtime_ns, opened.size)
 
     def _below(self, place: Place) -> str:
         """The folder that is away together with a place: the DFS link above it, or its share."""

@@ -259,7 +259,7 @@ async def crawl(call: Call) -> types.CrawlDetail:
         raise HttpError(f"There is no crawl {name[:64]!r}.", 404)
     try:
         text = manager.home.text_of(name)
-    except CrawlFileError:
+    except ConfigError:
         text = ""
     values = msgspec.to_builtins(entry.crawl) if entry.crawl is not None else {}
     operates = call.by.scope == OPERATE

@@ -133,7 +133,10 @@ class Crawls:
         if pages and not inside:
             raise HttpError(f"{directory} lies outside of the home: delete it by hand.", 409)
         self._note(by, "delete", name, "with its directory" if pages else "without its directory")
-        self.home.file_of(name).unlink(missing_ok=True)
+        try:
+            entry.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise HttpError(f"{entry.path}: {error.strerror}; delete it by hand.", 500) from None
         self.manager.forget(name)
         for folder in (self.home.runs_of(name), *([directory] if pages else [])):
             if why := _remove(folder):

@@ -99,8 +99,15 @@ class Manager:
     # For pages and the API
 
     def entries(self) -> dict[str, CrawlEntry]:
-        self._entries = self.home.crawls()
-        return self._entries
+        """All crawls by name. A crawl that runs without its file is listed, to be stopped."""
+        found = self.home.crawls()
+        for name in list(self._running):
+            if name not in found:
+                path = self.home.file_of(name)
+                problem = f"{path}: the file is gone, and its crawl still runs: stop it"
+                found[name] = CrawlEntry(name, path, None, problem)
+        self._entries = found
+        return found
 
     def entry(self, name: str) -> CrawlEntry:
         """Raises ConfigError."""
@@ -206,7 +213,7 @@ class Manager:
     def adopt(self) -> list[str]:
         """Find the crawls that still run, and say how the others ended meanwhile."""
         found = []
-        for name in self.entries():
+        for name in sorted({*self.entries(), *self.home.names_of_runs()}):
             state = self.state_of(name)
             run = state.run
             running = self._launcher.adopt(name, run.pid if run else 0, run.born if run else 0)
@@ -219,7 +226,7 @@ class Manager:
             self._running[name] = running
             self._save(name)
             found.append(name)
-        for name in self._entries:
+        for name in self.entries():
             state = self.state_of(name)
             if state.run is not None and name not in self._running:
                 self._ended(name, UNKNOWN)

@@ -275,10 +275,9 @@ class Nodes:
         for name in crawl.run.nodes:
             node = self._settings.nodes.get(name)
             if node is None:
-                known = ", ".join(self._settings.nodes) or "none"
-                raise ConfigError(
-                    f"run.nodes: server.toml has no node {name[:64]!r}: expected one of {known}"
-                )
+                known = ", ".join(self._settings.nodes)
+                expected = f"expected one of {known}" if known else "it has no table [nodes.NAME]"
+                raise ConfigError(f"run.nodes: server.toml has no node {name[:64]!r}: {expected}")
             found.append(NodeClient(name, node, self._password(name, node)))
         return found
 

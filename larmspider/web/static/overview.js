@@ -24,19 +24,20 @@
     const [from, to] = span > 2 * 86400 ? [5, 10] : span > 600 ? [11, 16] : [11, 19];
     return all.map((at) => utc(at).slice(from, to));
   };
+  const newest = (all, row) => all.data[row][all.data[row].length - 1]; // without a pointer over the curve
   const plot = (place) => {
     const points = JSON.parse(place.dataset.points);
     if (!window.uPlot || points[0].length < 2) return;
     const width = () => place.clientWidth - 16;
     const drawn = new uPlot({
-      width: width(), height: 170, tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"), padding: [8, 24, 0, 0],
+      width: width(), height: 170, tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"), padding: [8, 30, 0, 0],
       legend: { live: true, markers: { show: false } }, cursor: { y: false, drag: { x: true, y: false } },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [axis(28, (_, all) => clock(all), 84 /* px, for 16:25:15 */), axis(52, (_, all) => all.map(short))],
-      series: [{ label: "UTC", value: (_, at) => at == null ? "–" : utc(at).slice(0, 19).replace("T", " ") },
+      series: [{ label: "UTC", value: (all, at) => utc(at ?? newest(all, 0)).slice(0, 19).replace("T", " ") },
         { label: place.closest("figure").querySelector("figcaption").firstChild.textContent.trim(),
           stroke: colour("--accent"), width: 1.6, fill: colour("--fill"), points: { show: false },
-          value: (_, value) => value == null ? "–" : short(value) }],
+          value: (all, value) => short(value ?? newest(all, 1)) }],
     }, points, place);
     place.querySelectorAll(":scope > svg, :scope > .axis").forEach((one) => { one.hidden = true; one.style.display = "none"; });
     new ResizeObserver(() => drawn.setSize({ width: width(), height: 170 })).observe(place.parentNode);

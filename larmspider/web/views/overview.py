@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from larmspider import stats
@@ -71,11 +71,11 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
         "texts": {
             "done": f"{100 * done / known if known else 0.0:.1f}",
             "known": say(
-                "{done} of {n} known URL done, {stored} stored"
-                "|{done} of {n} known URLs done, {stored} stored",
+                "{done} of {n} known URL done: {outcomes}"
+                "|{done} of {n} known URLs done: {outcomes}",
                 n=known,
                 done=done,
-                stored=urls.get("stored", 0),
+                outcomes=_outcomes(urls, say),
             ),
             "left": ", ".join(left) or say("nothing is queued"),
             "condition": say.told(state_text(status.run_state, status.gauges)),
@@ -126,6 +126,20 @@ def parts(status: Status, say: Words) -> dict[str, Any]:
         "spent": requests_in_words(requests_by_purpose(status.totals.counters)),
         "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     }
+
+
+def _outcomes(urls: Mapping[str, int], say: Words) -> str:
+    """The known URLs that are done, by outcome: the numbers add up."""
+    counts = [urls.get(state, 0) for state in ("stored", "failed", "refused", "merged")]
+    stored, failed, refused, merged = counts
+    texts = (
+        say("{n} stored|{n} stored", n=stored),
+        say("{n} failed|{n} failed", n=failed),
+        say("{n} refused|{n} refused", n=refused),
+        say("{n} duplicate|{n} duplicates", n=merged),
+    )
+    shown = [text for text, n in zip(texts, counts, strict=True) if n] or texts[:1]
+    return ", ".join(text.replace(" ", "\u00a0") for text in shown)  # no line ends between
 
 
 def _series(moments: Sequence[float], values: Sequence[float]) -> list[list[float]]:

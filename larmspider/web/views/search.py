@@ -48,6 +48,7 @@ from larmspider.search.query import (
     REACH,
     UNREACHABLE,
     Filters,
+    parse_query,
     since_time,
     until_time,
 )
@@ -218,6 +219,7 @@ def search(request: WebRequest) -> WebResponse:
         found=_found_line(request.say, results),
         left_out=[request.told(error) for error in results.left_out],
         anywhere=anywhere,
+        excludes=not results.total and _excludes(asked.query),
         chosen=_chosen(request.say, asked),
         groups=_groups(request.say, asked, results),
         days=_day(asked.narrow.get("since", "")),
@@ -226,6 +228,11 @@ def search(request: WebRequest) -> WebResponse:
         if results.more
         else asked.page,
     )
+
+
+def _excludes(query: str) -> bool:
+    """Whether something of the query but its words keeps pages out of the hits."""
+    return any(one.field or one.phrase or one.excluded for one in parse_query(query))
 
 
 def _listed(asked: Asked, results: Results) -> int:

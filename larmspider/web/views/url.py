@@ -20,6 +20,8 @@ from larmspider.web.request import PageView, WebRequest, WebResponse
 
 VISITS = 20
 """The last visits that are shown."""
+EXAMPLES = 3
+"""The seeds that the page names before a URL was typed."""
 SEARCH_SECS = 2.0
 """How long a page may search the logs that are not indexed yet."""
 _VERSIONS = "versions.versions"
@@ -29,7 +31,8 @@ _FRAMING = HEADERS["Content-Security-Policy"] + "; frame-src 'self'"
 def url(request: WebRequest) -> WebResponse:
     asked = request.text("u").strip()
     if not asked:
-        return request.render("url.html", asked="", found=None)
+        seeds = request.source.crawl.seeds[:EXAMPLES]
+        return request.render("url.html", asked="", found=None, seeds=seeds)
     source = request.source
     crawl = source.crawl.within(SEARCH_SECS)
     found = explain(asked, source.settings, crawl, request.searcher)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,8 @@ from larmspider.pipelines.outbox.spool import (
     standings,
     write_committed,
 )
+from larmspider.pipelines.page_files import sync_files
+from larmspider.pipelines.records import AppendFile
 from tests.support.spooled import entries, page, removed, spooled
 
 
@@ -75,6 +80,34 @@ def test_recovery_drops_what_was_not_committed(tmp_path: Path) -> None:
     found = list(read_entries(spool.directory, 0, end.offset))
     assert [entry.url[9:] for entry in found] == ["0", "1", "2", "new"]
     assert (end.number, len({entry.stamp for entry in found})) == (4, 4)
+
+
+def test_a_segment_that_fills_up_while_it_is_synced_is_synced_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path / FOLDER, segment_bytes=700)
+    spool.open()
+    spool.append(page("0"), 1000.0, body=True)
+    spool.flush()
+
+    def slow(files: Iterable[AppendFile]) -> None:
+        sync_files(files)
+        for number in range(1, 6):
+            spool.append(page(str(number)), 1000.0, body=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("larmspider.pipelines.outbox.spool.sync_files", slow)
+        asyncio.run(spool.sync())
+    spool.flush()
+    synced: dict[int, int] = {}
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.update({os.fstat(fd).st_ino: os.fstat(fd).st_size})
+    )
+    asyncio.run(spool.sync())
+    files = [path.stat() for path in segments(spool.directory).values()]
+    assert len(files) > 1
+    assert [synced.get(file.st_ino) for file in files] == [file.st_size for file in files]
+    spool.close()
 
 
 def test_segments_go_when_all_have_them(tmp_path: Path) -> None:

@@ -163,6 +163,36 @@ def _sid(server: Samba, name: str) -> str:
     )
 
 
+def test_a_file_that_another_one_has_replaced_opens_no_old_text(
+    server: Samba, folder: Path
+) -> None:
+    crawl, seed = start_of(folder, "replaced"), "smb://127.0.0.1/share/swap/"
+    (server.share / "swap").mkdir()
+    (server.share / "swap").chmod(0o777)
+    server.acl("swap", f"{EVERYONE}:{READ}")
+    put(server, "swap/plan.txt", "harbour oldplan")
+    put(server, "swap/other.txt", "harbour otherplan, which is longer")
+    server.acl("swap/plan.txt", f"anna:{READ}")
+
+    def seen(person: str, word: str) -> int:
+        reader = Access(("file://",), (), server.principals(person))
+        return Searcher.open(crawl / "crawl" / "index").seen_by(reader).totals(word)[0]
+
+    def crawled(**options: str) -> None:
+        ran = server.crawl(seed, crawl, **options)
+        assert ran.status == 0, ran.err[-3000:]
+
+    crawled()
+    assert [seen(one, "oldplan") for one in ("anna", "ben")] == [1, 0]
+    server.smbclient("admin", 'del "swap/plan.txt"; rename "swap/other.txt" "swap/plan.txt"')
+    assert server.opens("ben", ["swap/plan.txt"]) == {"swap/plan.txt"}
+    crawled()
+    assert [seen(one, "oldplan") for one in ("anna", "ben")] == [0, 0]
+    crawled(refresh="all")
+    assert [seen(one, "oldplan") for one in ("anna", "ben")] == [0, 0]
+    assert [seen(one, "otherplan") for one in ("anna", "ben")] == [1, 1]
+
+
 # the same documents as by file://
 
 NAMES = (

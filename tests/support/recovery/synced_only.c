@@ -5,6 +5,8 @@
  *     $SYNCED_ONLY/folders/<inode>    a line for each name: inode, "d" or "f", name
  *     $SYNCED_ONLY/gone/<inode>       a link to a file that was removed, so that no new file gets
  *                                     its inode
+ *     $SYNCED_ONLY/lock               one thread at a time keeps something: else what a slow one
+ *                                     has read replaces what a later one has synced
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -62,8 +65,13 @@ static void keep(int fd) {
     struct stat status;
     int error = errno;
     if (kept() && !fstat(fd, &status)) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/lock", kept());
+        int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (lock < 0 || flock(lock, LOCK_EX)) abort();
         if (S_ISREG(status.st_mode)) keep_file(fd, status.st_ino);
         if (S_ISDIR(status.st_mode)) keep_folder(fd, status.st_ino);
+        close(lock);
     }
     errno = error;
 }
@@ -111,6 +119,20 @@ WRITER(pwrite64, (int fd, const void *data, size_t n, off64_t at), fd, data, n, 
 WRITER(pwritev, (int fd, const struct iovec *data, int n, off_t at), fd, data, n, at)
 WRITER(pwritev64, (int fd, const struct iovec *data, int n, off64_t at), fd, data, n, at)
 
+/* a new folder may get the inode of one that was removed */
+static int forget_folder(int folder, const char *name, int (*remove)(int, const char *, int), int flags) {
+    char path[4096] = "";
+    struct stat status;
+    int error = errno;
+    if (kept() && !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW))
+        snprintf(path, sizeof path, "%s/folders/%lu", kept(), (unsigned long)status.st_ino);
+    errno = error;
+    int done = remove(folder, name, flags);
+    error = errno;
+    if (!done && *path) syscall(SYS_unlink, path);
+    errno = error;
+    return done;
+}
 int unlink(const char *path) {
     REAL(unlink);
     keep_inode(AT_FDCWD, path);
@@ -118,8 +140,12 @@ int unlink(const char *path) {
 }
 int unlinkat(int folder, const char *path, int flags) {
     REAL(unlinkat);
+    if (flags & AT_REMOVEDIR) return forget_folder(folder, path, real, flags);
     keep_inode(folder, path);
     return real(folder, path, flags);
+}
+int rmdir(const char *path) {
+    return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 int rename(const char *from, const char *to) {
     REAL(rename);

@@ -186,7 +186,8 @@ LOOKS = {
     "linked-hosts": "/links?show=hosts",
     "url": "/url?u={site}wiki/",
     "url-refused": "/url?u={site}private/plan.html",
-    "url-unknown": "/url",
+    "url-unknown": "/url?u={site}wiki/Nowhere.html",
+    "url-start": "/url",
     "view": "/view?u={site}",
 }
 """By the name of the screenshot: a target that shows the page with something on it; ``{site}`` is

@@ -55,7 +55,7 @@ WANTED = frozenset(
 """Properties of a length of their own that are read."""
 _EPOCH_TICKS = 116_444_736_000_000_000  # 1601 to 1970, in 100 ns
 _LAST_TICKS = 150_842_304_000_000_000  # 2079, the end of times in Outlook
-_COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D  # "LZFu", "MELA"
+COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D  # "LZFu", "MELA"
 _WINDOW = 4_096
 _FIRST = (
     b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern "
@@ -208,7 +208,7 @@ def decompressed(data: bytes) -> bytes:
     size, kind = struct.unpack_from("<II", data, 4)
     if kind == _PLAIN:
         return data[16 : 16 + size]
-    if kind != _COMPRESSED:
+    if kind != COMPRESSED:
         raise Unread(Outcome.DAMAGED, "its compressed RTF has another signature")
     out, at, end = bytearray(_FIRST), 16, len(data)
     while at < end:
