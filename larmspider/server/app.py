@@ -160,6 +160,12 @@ def _source(server: Server, source_of: SourceOf, name: str) -> Source:
         if entry.crawl is not None
     ]
     found = [source for source in found if source.exists()]
+    if not found and not server.tokens.can_operate():
+        raise HttpError(
+            "This server has no operator yet. Open the address with the one-time key that the"
+            " server printed at its start.",
+            404,
+        )
     if not found:
         raise HttpError("There is no page to search yet: no crawl has begun.", 404)
     if len(found) == 1:

@@ -143,6 +143,15 @@ def console(tmp_path: Path) -> Iterator[Console]:
         yield running
 
 
+def test_who_comes_before_the_first_operator_is_told_of_the_key(console: Console) -> None:
+    before = console.ask("/search", headers={"Accept": "text/html"})
+    console.token("operate")
+    after = console.ask("/search", headers={"Accept": "text/html"})
+    assert (before.status, after.status) == (404, 404)
+    assert "Open the address with the one-time key" in before.text
+    assert "no crawl has begun" in after.text
+
+
 def paths(console: Console) -> list[tuple[str, str]]:
     """Every route with its parameters filled in."""
     found = []
