@@ -657,7 +657,7 @@ def test_the_overview_leads_with_a_sentence_a_bar_and_what_to_do_next(
 def test_updates_end_when_the_crawl_is_deleted(
     served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
 ) -> None:
-    """So that an open page says that it is no longer up to date."""
+    """An open page then says that it is no longer up to date."""
     shutil.copytree(demo_crawl, tmp_path / "crawl")
     site = served(tmp_path / "crawl")
     connection = http.client.HTTPConnection(site.url.removeprefix("http://"), timeout=30)
