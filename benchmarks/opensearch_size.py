@@ -44,8 +44,8 @@ _JVM = ("-XX:+UseG1GC", "-XX:G1ReservePercent=25", "-XX:InitiatingHeapOccupancyP
 """As OpenSearch's own jvm.options. With another collector the circuit breaker counts garbage: nodes
 of 512 MB refused queries after 200,000 pages."""
 _WARM_UP = 20
-"""Queries before the measured ones: a node that has just started takes ten times as long, until Java
-has compiled its code."""
+"""Queries before the measured ones: a node that has just started takes ten times as long, until
+Java has compiled its code."""
 
 
 class Meter:
