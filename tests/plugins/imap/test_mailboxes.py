@@ -110,8 +110,8 @@ def test_a_server_that_restarts_and_one_that_is_away(server: Dovecot, tmp_path: 
         assert not anna.is_mounted(server.url())
         server.start()
         assert anna.read(server.url("INBOX/"), NOTHING).body == first.body
-        ((_, access, why),) = anna.files(server.url("INBOX/"), [server.url("INBOX/1-1.eml")])
-        assert (why, access.kind) == ("", AccessList.simple(["everyone"]).kind)
+        (found,) = anna.files(server.url("INBOX/"), [server.url("INBOX/1-1.eml")])
+        assert (found.why, found.list.kind) == ("", AccessList.simple(["everyone"]).kind)
 
 
 def test_a_denied_address_is_not_asked(server: Dovecot, tmp_path: Path) -> None:
